@@ -8,8 +8,8 @@ use gputrail_harness::program::run;
 use gputrail_harness::{needs, repository};
 use gputrail_record::{ArgumentType, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
-    CounterUnit, CounterValue, EventId, Function, FunctionIndex, Instant, Launch, Parameter,
+    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
+    CounterValue, EventArgument, EventId, Function, FunctionIndex, Instant, Launch, Parameter,
     Parent, Process, ProcessIndex, Queue, QueueIndex, Resources, Slice, Stage, StageId,
     SystemClocks, TraceHeader, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
@@ -255,7 +255,7 @@ fn write(trace: &mut Exporter<'_>, records: &[Record]) -> std::io::Result<serde_
                 let names = NAMES.iter().cycle();
                 let arguments = values.iter().zip(names.clone());
                 let arguments: Vec<_> = arguments
-                    .map(|((value, _), name)| Argument {
+                    .map(|((value, _), name)| EventArgument {
                         name,
                         value: *value,
                     })

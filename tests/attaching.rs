@@ -1,7 +1,7 @@
 //! Sources that attach from several threads at once, while one of them begins the recording.
 
 use gputrail_collect::operations::OperationInfo;
-use gputrail_collect::process::{self, Attached};
+use gputrail_collect::process::{self, AttachOutcome};
 use gputrail_collect::source::Source;
 use gputrail_collect::switchboard::Switchboard;
 use gputrail_record::Domain;
@@ -52,10 +52,10 @@ fn a_source_that_arrives_while_a_recording_takes_long_to_begin_is_attached_by_th
         })
     });
     is_waiting.recv().unwrap();
-    assert_eq!(process::attach(&SECOND), Attached::Later);
+    assert_eq!(process::attach(&SECOND), AttachOutcome::Later);
     go_on.send(()).unwrap();
-    assert_eq!(first.join().unwrap(), Attached::Now);
+    assert_eq!(first.join().unwrap(), AttachOutcome::Now);
     let begun: Vec<Domain> = begins.try_iter().collect();
     assert_eq!(begun, [Domain::SIM, Domain::OPENCL]);
-    assert_eq!(process::attach(&SECOND), Attached::Before);
+    assert_eq!(process::attach(&SECOND), AttachOutcome::Before);
 }

@@ -8,10 +8,10 @@ use gputrail_harness::needs;
 use gputrail_harness::trace::{Trace, packet_kinds};
 use gputrail_record::{ArgumentType, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
-    Agent, AgentIndex, Argument, Call, CounterBlock, CounterDescription, CounterUnit, CounterValue,
-    EventId, Function, FunctionIndex, Instant, Launch, Loss, Machine, Parameter, Parent, Process,
-    ProcessIndex, Queue, Slice, Stage, StageId, Stream, SystemClocks, TraceHeader, Track,
-    TrackIndex, TrackKind, Value, Work, WorkKind,
+    Agent, AgentIndex, Call, CounterBlock, CounterDescription, CounterUnit, CounterValue,
+    EventArgument, EventId, Function, FunctionIndex, Instant, Launch, Loss, Machine, Parameter,
+    Parent, Process, ProcessIndex, Queue, Slice, Stage, StageId, Stream, SystemClocks, TraceHeader,
+    Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
 use gputrail_trace::perfetto::Exporter;
 
@@ -71,7 +71,7 @@ fn write(stream: &mut Stream<'_>, losses: u64) -> std::io::Result<()> {
     ];
     stream.consumer.agents(AgentIndex(0), &agents)?;
     let notes = track(stream, Parent::Trace, "gputrail", TrackKind::Slices)?;
-    let arguments = VALUES.map(|(name, value)| Argument { name, value });
+    let arguments = VALUES.map(|(name, value)| EventArgument { name, value });
     stream.consumer.instant(&Instant {
         track: notes,
         name: "trace",

@@ -4,7 +4,7 @@ use gputrail_analysis::summary::Summary;
 use gputrail_buffer::clock;
 use gputrail_capture::{Reader, Writer};
 use gputrail_collect::context::{
-    BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection,
+    BufferOptions, Context, OperationSet, Payload, RecordBuffer, RecordSelection,
 };
 use gputrail_collect::correlation::Extra;
 use gputrail_collect::external::{self, ExternalError};
@@ -23,7 +23,7 @@ use gputrail_trace::capture::Options;
 use gputrail_trace::make_trace;
 use gputrail_trace::model::Producer;
 use gputrail_trace::perfetto::Exporter;
-use gputrail_trace::perfetto::reader::Replay;
+use gputrail_trace::perfetto::reader::TraceReplay;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -67,7 +67,7 @@ fn record() {
         recorder.describe_process("test");
         Some(recorder)
     });
-    assert_eq!(attached, process::Attached::Now);
+    assert_eq!(attached, process::AttachOutcome::Now);
 }
 
 fn call() {
@@ -168,7 +168,7 @@ fn markers_and_external_ids_reach_the_trace_and_tools() {
     .unwrap();
     let mut read = Summary::default();
     let file = std::fs::File::open(&trace).unwrap();
-    Replay::new(file).produce(&mut read).unwrap();
+    TraceReplay::new(file).produce(&mut read).unwrap();
     for summary in [&heard, &read] {
         let ranges = summary.ranges();
         let told = |name: &str| {
@@ -197,7 +197,7 @@ fn tool(
         into.lock().unwrap().extend(kinds);
     })
     .unwrap();
-    let selection = Selection::kinds(&[Kind::API, Kind::EXTERNAL_CORRELATION]);
+    let selection = RecordSelection::kinds(&[Kind::API, Kind::EXTERNAL_CORRELATION]);
     context.trace_to(&buffer, selection).unwrap();
     let mut operations = OperationSet::default();
     operations.set_domain(Domain::MARKER, true);

@@ -4,7 +4,7 @@ use gputrail_buffer::clock;
 use gputrail_capture::{Reader, Writer};
 use gputrail_collect::correlation::Extra;
 use gputrail_collect::operations::OperationInfo;
-use gputrail_collect::process::{self, Attached};
+use gputrail_collect::process::{self, AttachOutcome};
 use gputrail_collect::recorder::{Recorder, RecorderOptions};
 use gputrail_collect::source::Source;
 use gputrail_collect::switchboard::{Observed, Switchboard};
@@ -104,9 +104,9 @@ fn in_child(child: impl FnOnce() -> i32) -> (u32, i32) {
 fn a_process_its_threads_and_its_children_are_recorded_once_each() {
     DIRECTORY.set(tempfile::tempdir().unwrap()).unwrap();
     assert!(!call(), "nothing is recorded before the process attaches");
-    assert_eq!(process::attach_with(&OneCall, record), Attached::Now);
+    assert_eq!(process::attach_with(&OneCall, record), AttachOutcome::Now);
     let again = process::attach_with(&OneCall, record);
-    assert_eq!(again, Attached::Before, "a process attaches once");
+    assert_eq!(again, AttachOutcome::Before, "a process attaches once");
     assert!(
         process::interest(Operation {
             domain: Domain::OPENCL,

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use bytemuck::bytes_of;
-use gputrail_analysis::hotspots::Hotspots;
+use gputrail_analysis::hotspots::HotspotAnalysis;
 use gputrail_buffer::BlockView;
 use gputrail_buffer::clock::{TickSource, virtual_snapshot};
 use gputrail_capture::code::{CodeOffset, pieces};
 use gputrail_capture::names::Names;
 use gputrail_capture::{FileHeader, Reader, Writer};
-use gputrail_code::symbols::{Line, listing};
+use gputrail_code::symbols::{ListingLine, listing};
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::trace::{Trace, packet_kinds};
@@ -24,7 +24,7 @@ const OTHER: u64 = 0x18;
 
 /// The kernel's code, with its lines.
 fn code() -> Vec<u8> {
-    let line = |offset, line, instruction| Line {
+    let line = |offset, line, instruction| ListingLine {
         offset: CodeOffset(offset),
         function: "saxpy",
         file: "saxpy.cl",
@@ -196,7 +196,7 @@ fn singly(samples: u64, ids: &Ids, run: &mut dyn FnMut(&[u8])) {
 }
 
 /// The trace of such a capture in a file, and its counts.
-fn trace(name: &str, samples: u64) -> (PathBuf, Report, Hotspots<'static>) {
+fn trace(name: &str, samples: u64) -> (PathBuf, Report, HotspotAnalysis<'static>) {
     trace_of(name, samples, |object| pieces(object, &code(), 0).collect())
 }
 
@@ -204,12 +204,12 @@ fn trace_of(
     name: &str,
     samples: u64,
     pieces: impl Fn(CodeObjectId) -> Vec<Vec<u8>>,
-) -> (PathBuf, Report, Hotspots<'static>) {
+) -> (PathBuf, Report, HotspotAnalysis<'static>) {
     converted(capture(&format!("{name}.gputrail"), samples, pieces))
 }
 
-fn converted(capture: PathBuf) -> (PathBuf, Report, Hotspots<'static>) {
-    let mut hotspots = Hotspots::default();
+fn converted(capture: PathBuf) -> (PathBuf, Report, HotspotAnalysis<'static>) {
+    let mut hotspots = HotspotAnalysis::default();
     let options = Options {
         raw_samples: true,
         ..Options::default()

@@ -1,7 +1,7 @@
 //! A capture of any chunks, converted to a trace.
 #![no_main]
 
-use gputrail_analysis::hotspots::Hotspots;
+use gputrail_analysis::hotspots::HotspotAnalysis;
 use gputrail_capture::Reader;
 use gputrail_fuzz::{capture_of, file_of};
 use gputrail_trace::capture::Options;
@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
         raw_samples: true,
         ..Options::default()
     };
-    let mut hotspots = Hotspots::default();
+    let mut hotspots = HotspotAnalysis::default();
     let converted = make_trace(&readers, Exporter::new(&mut trace), &options, &mut hotspots);
     let bytes = converted.expect("memory takes any trace").bytes;
     assert_eq!(bytes, trace.len() as u64);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use gputrail_convert::export::ChromeWriter;
-use gputrail_convert::import::{Format, Inputs};
+use gputrail_convert::import::{InputFormat, Inputs};
 use gputrail_fuzz::file_of;
 use gputrail_trace::model::Producer;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(inputs) = Inputs::open(&[path]) else {
         return;
     };
-    if inputs.recordings()[0].format() != Format::ChromeTrace {
+    if inputs.recordings()[0].format() != InputFormat::ChromeTrace {
         return;
     }
     let mut json = ChromeWriter::new(Vec::new());

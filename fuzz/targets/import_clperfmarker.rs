@@ -2,7 +2,7 @@
 #![no_main]
 
 use gputrail_analysis::summary::Summary;
-use gputrail_convert::import::{Format, Inputs};
+use gputrail_convert::import::{InputFormat, Inputs};
 use gputrail_fuzz::file_of;
 use gputrail_trace::model::Producer;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
@@ -41,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let (_file, path) = file_of(&text);
     let inputs = Inputs::open(&[path]).expect("its first line is known");
-    assert_eq!(inputs.recordings()[0].format(), Format::ClPerfMarker);
+    assert_eq!(inputs.recordings()[0].format(), InputFormat::ClPerfMarker);
     let report = inputs
         .produce(&mut Summary::default())
         .expect("a summary takes all");

@@ -3,8 +3,8 @@
 
 use gputrail_buffer::Policy;
 use gputrail_collect::session::{
-    BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, POLICY_VARIABLE, Pattern, SESSION_VARIABLE,
-    Size, Start, Values, decode_messages,
+    BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, POLICY_VARIABLE, OutputPattern, SESSION_VARIABLE,
+    Size, RequestedStart, PatternValues, decode_messages,
 };
 use libfuzzer_sys::fuzz_target;
 use std::ffi::{OsStr, OsString};
@@ -29,11 +29,11 @@ fuzz_target!(|data: &[u8]| {
         let value = data.split(|byte| *byte == b'\n').nth(line)?;
         Some(OsStr::from_bytes(value).to_owned())
     };
-    if let Err(error) = Start::from_variables(&variable) {
+    if let Err(error) = RequestedStart::from_variables(&variable) {
         assert!(!error.to_string().is_empty());
     }
-    if let Ok(pattern) = Pattern::parse(text) {
-        let values = Values {
+    if let Ok(pattern) = OutputPattern::parse(text) {
+        let values = PatternValues {
             pid: 7,
             host: OsStr::new("host"),
             variable: &variable,

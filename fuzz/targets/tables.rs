@@ -1,7 +1,7 @@
 //! Tables of other profilers: CSV and JSON of any bytes or of any fields, and databases of any bytes or of any values.
 #![no_main]
 
-use gputrail_analysis::hotspots::Hotspots;
+use gputrail_analysis::hotspots::HotspotAnalysis;
 use gputrail_analysis::summary::Summary;
 use gputrail_convert::import::Inputs;
 use gputrail_fuzz::file_of;
@@ -208,7 +208,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut consumers = (
         Exporter::new(std::io::sink()),
-        (Summary::default(), Hotspots::default()),
+        (Summary::default(), HotspotAnalysis::default()),
     );
     let report = inputs
         .produce(&mut consumers)

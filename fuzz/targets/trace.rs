@@ -1,11 +1,11 @@
 //! A trace of any bytes, or of packets of any fields.
 #![no_main]
 
-use gputrail_analysis::hotspots::{Hotspots, Sample};
+use gputrail_analysis::hotspots::{HotspotAnalysis, Sample};
 use gputrail_analysis::summary::Summary;
 use gputrail_fuzz::traces::trace_of;
 use gputrail_trace::model::Producer;
-use gputrail_trace::perfetto::reader::{PacketPosition, Replay, check, info};
+use gputrail_trace::perfetto::reader::{PacketPosition, TraceReplay, check, info};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -22,13 +22,13 @@ fuzz_target!(|data: &[u8]| {
     let info = info(&trace[..]);
     assert_eq!(info.outcome.packets, outcome.packets);
     let mut summary = Summary::default();
-    let replayed = Replay::new(&trace[..])
+    let replayed = TraceReplay::new(&trace[..])
         .produce(&mut summary)
         .expect("a summary takes all");
     assert_eq!(replayed.outcome.packets, outcome.packets);
     let each = |sample: &Sample<'_>| assert!(sample.instruction.len() <= trace.len());
-    let mut hotspots = Hotspots::with_each(each);
-    Replay::new(&trace[..])
+    let mut hotspots = HotspotAnalysis::with_each(each);
+    TraceReplay::new(&trace[..])
         .produce(&mut hotspots)
         .expect("hotspots take all");
     for kernel in hotspots.report().kernels {

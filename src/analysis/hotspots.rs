@@ -1,12 +1,12 @@
 //! Where kernels spend their time: samples by kernel, source line and instruction, and how often instructions were executed.
 //!
-//! [`Hotspots`] consumes the [model of a trace](gputrail_trace::model) and returns a [`Report`] at the end. Traces may be
-//! hostile: memory is bounded, and entries beyond the bound are counted.
+//! [`HotspotAnalysis`] consumes the [model of a trace](gputrail_trace::model) and returns a [`HotspotReport`] at the
+//! end. Traces may be hostile: memory is bounded, and entries beyond the bound are counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{
     AgentId, CodeObjectId, InstructionType, KernelId, Nanos, NotIssued, ProcessId, SamplingMethod,
@@ -46,7 +46,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, outcome: &Outcome, samples: u64, latency: u64) {
+    fn add(&mut self, outcome: &WaveOutcome, samples: u64, latency: u64) {
         let plus = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
         plus(&mut self.samples, samples);
         plus(&mut self.latency, latency);
@@ -118,7 +118,7 @@ fn named<R: Copy>(
 
 /// An instruction of a kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Instruction {
+pub struct SampledInstruction {
     /// The path of its code object, or its id as text.
     pub code_object: String,
     /// Offset in bytes from the load base of the code object; the address itself if there is no code object.
@@ -127,7 +127,7 @@ pub struct Instruction {
     pub symbol: String,
     /// Its text; empty without a disassembler for its architecture.
     pub text: String,
-    /// The index of its source line in [`Kernel::lines`].
+    /// The index of its source line in [`KernelHotspots::lines`].
     pub line: Option<usize>,
     /// Its functions with file and line, innermost first.
     pub frames: Vec<(String, String, u32)>,
@@ -137,7 +137,7 @@ pub struct Instruction {
 
 /// A source line of a kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SourceLine {
+pub struct SampledLine {
     /// Its file, as named in the debug information.
     pub file: String,
     /// Its number, from 1.
@@ -150,7 +150,7 @@ pub struct SourceLine {
 
 /// A kernel on one kind of agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kernel {
+pub struct KernelHotspots {
     /// Its name.
     pub name: String,
     /// The agent on which it ran.
@@ -162,9 +162,9 @@ pub struct Kernel {
     /// The number of dropped samples of these dispatches.
     pub dropped: u64,
     /// The sampled lines, by descending number of samples.
-    pub lines: Vec<SourceLine>,
+    pub lines: Vec<SampledLine>,
     /// The sampled instructions, by descending number of samples.
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<SampledInstruction>,
     /// The reasons why instructions have no line, with the number of samples of these instructions, in descending
     /// order.
     pub missing: Vec<(String, u64)>,
@@ -174,7 +174,7 @@ pub struct Kernel {
 
 /// The sampling configuration of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sampled {
+pub struct SampledAgent {
     /// The agent.
     pub agent: String,
     /// The sampling method.
@@ -187,11 +187,11 @@ pub struct Sampled {
 
 /// The counts of all samples.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct HotspotReport {
     /// The kernels, by descending number of samples.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<KernelHotspots>,
     /// The sampling configurations of the agents.
-    pub sampled: Vec<Sampled>,
+    pub sampled: Vec<SampledAgent>,
     /// The number of samples.
     pub samples: u64,
     /// The number of samples that their agent could not complete.
@@ -228,14 +228,14 @@ pub struct Sample<'a> {
     /// The kernel.
     pub kernel: &'a str,
     /// The state of the wave.
-    pub outcome: Outcome,
+    pub outcome: WaveOutcome,
     /// Number of active waves on the compute unit.
     pub wave_count: u32,
 }
 
 /// The ids and counts of one sampler.
 #[derive(Debug, Default)]
-struct Source {
+struct SamplerCounts {
     pid: ProcessId,
     texts: NumberMap<u32, Box<str>>,
     agents: NumberMap<AgentId, Box<str>>,
@@ -249,7 +249,7 @@ struct Source {
     executions: NumberMap<(AgentId, KernelId, u32), Executions>,
     /// Dispatches and dropped samples, by agent and kernel.
     totals: NumberMap<(AgentId, KernelId), (u64, u64)>,
-    sampled: Vec<model::Configuration>,
+    sampled: Vec<model::AgentConfiguration>,
 }
 
 /// The function that is called with each single sample.
@@ -257,8 +257,8 @@ type EachSample<'s> = Box<dyn FnMut(&Sample<'_>) + Send + 's>;
 
 /// Counts samples by kernel, line and instruction.
 #[derive(Default)]
-pub struct Hotspots<'s> {
-    sources: BTreeMap<SamplerIndex, Source>,
+pub struct HotspotAnalysis<'s> {
+    sources: BTreeMap<SamplerIndex, SamplerCounts>,
     processes: NumberMap<ProcessIndex, ProcessId>,
     each: Option<EachSample<'s>>,
     invalid: u64,
@@ -267,7 +267,7 @@ pub struct Hotspots<'s> {
     missing: Vec<String>,
 }
 
-impl std::fmt::Debug for Hotspots<'_> {
+impl std::fmt::Debug for HotspotAnalysis<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hotspots")
             .field("sources", &self.sources.len())
@@ -276,7 +276,7 @@ impl std::fmt::Debug for Hotspots<'_> {
     }
 }
 
-impl Consumer for Hotspots<'_> {
+impl Consumer for HotspotAnalysis<'_> {
     gputrail_trace::leave_out!(
         clocks attributes agents track queue counters call slice end instant work value counter_values stack
         stack_samples loss
@@ -308,7 +308,7 @@ impl Consumer for Hotspots<'_> {
         let sampler = samples.sampler;
         if !self.sources.contains_key(&sampler) {
             self.bytes += ENTRY;
-            self.sources.insert(sampler, Source::default());
+            self.sources.insert(sampler, SamplerCounts::default());
         }
         let mut source = self.sources.remove(&sampler).unwrap_or_default();
         self.take(&mut source, samples);
@@ -320,12 +320,12 @@ impl Consumer for Hotspots<'_> {
     }
 }
 
-impl<'s> Hotspots<'s> {
+impl<'s> HotspotAnalysis<'s> {
     /// Calls `each` with every single sample, if the trace keeps them.
-    pub fn with_each(each: impl FnMut(&Sample<'_>) + Send + 's) -> Hotspots<'s> {
-        Hotspots {
+    pub fn with_each(each: impl FnMut(&Sample<'_>) + Send + 's) -> HotspotAnalysis<'s> {
+        HotspotAnalysis {
             each: Some(Box::new(each)),
-            ..Hotspots::default()
+            ..HotspotAnalysis::default()
         }
     }
 
@@ -339,7 +339,7 @@ impl<'s> Hotspots<'s> {
         true
     }
 
-    fn take(&mut self, source: &mut Source, samples: &Samples) {
+    fn take(&mut self, source: &mut SamplerCounts, samples: &Samples) {
         let pid = samples.process.and_then(|index| self.processes.get(&index));
         source.pid = pid.copied().unwrap_or(source.pid);
         for (id, text) in &samples.texts {
@@ -407,18 +407,18 @@ impl<'s> Hotspots<'s> {
     }
 
     /// The report on the samples so far.
-    pub fn report(&self) -> Report {
-        let mut report = Report {
+    pub fn report(&self) -> HotspotReport {
+        let mut report = HotspotReport {
             invalid: self.invalid,
             left_out: self.left_out,
             missing: self.missing.clone(),
-            ..Report::default()
+            ..HotspotReport::default()
         };
         let mut kernels: HashMap<(String, String), Building> = HashMap::new();
         for source in self.sources.values() {
             for ((agent, kernel, address, outcome), (samples, latency)) in &source.counts {
                 let kernel = source.building(&mut kernels, *agent, *kernel);
-                let outcome = Outcome::from_code(*outcome);
+                let outcome = WaveOutcome::from_code(*outcome);
                 kernel.count(source, *address, &outcome, (*samples, *latency));
                 report.samples = report.samples.saturating_add(*samples);
             }
@@ -433,7 +433,7 @@ impl<'s> Hotspots<'s> {
                 report.dropped = report.dropped.saturating_add(*dropped);
             }
             for how in &source.sampled {
-                report.sampled.push(Sampled {
+                report.sampled.push(SampledAgent {
                     agent: source.agent(how.agent).to_owned(),
                     method: how.method,
                     unit: how.unit,
@@ -458,7 +458,7 @@ impl<'s> Hotspots<'s> {
     }
 }
 
-impl Source {
+impl SamplerCounts {
     fn text(&self, id: u32) -> &str {
         self.texts.get(&id).map_or("", |text| text)
     }
@@ -490,7 +490,7 @@ impl Source {
     ) -> &'b mut Building {
         let key = (self.kernel(kernel).to_owned(), self.agent(agent).to_owned());
         kernels.entry(key.clone()).or_insert_with(|| Building {
-            kernel: Kernel {
+            kernel: KernelHotspots {
                 name: key.0,
                 agent: key.1,
                 tally: Tally::default(),
@@ -541,7 +541,7 @@ impl Source {
 
 /// A kernel whose samples are being collected.
 struct Building {
-    kernel: Kernel,
+    kernel: KernelHotspots,
     instructions: HashMap<(String, u64), usize>,
     lines: HashMap<(String, u32), usize>,
     missing: BTreeMap<String, u64>,
@@ -550,9 +550,9 @@ struct Building {
 impl Building {
     fn count(
         &mut self,
-        source: &Source,
+        source: &SamplerCounts,
         address: u32,
-        outcome: &Outcome,
+        outcome: &WaveOutcome,
         (samples, latency): (u64, u64),
     ) {
         self.kernel.tally.add(outcome, samples, latency);
@@ -571,7 +571,7 @@ impl Building {
         }
     }
 
-    fn executed(&mut self, source: &Source, address: u32, executions: &Executions) {
+    fn executed(&mut self, source: &SamplerCounts, address: u32, executions: &Executions) {
         self.kernel.tally.executions.add(executions);
         let Some((place, _)) = self.instruction(source, address) else {
             return;
@@ -586,7 +586,7 @@ impl Building {
     /// The place of the instruction at an address among those of the kernel.
     fn instruction<'s>(
         &mut self,
-        source: &'s Source,
+        source: &'s SamplerCounts,
         address: u32,
     ) -> Option<(usize, &'s CodeAddress)> {
         let address = source.addresses.get(&address)?;
@@ -595,7 +595,7 @@ impl Building {
             return Some((*place, address));
         }
         let line = self.line(source, address);
-        self.kernel.instructions.push(Instruction {
+        self.kernel.instructions.push(SampledInstruction {
             code_object: key.0.clone(),
             offset: key.1,
             symbol: source.text(address.symbol).to_owned(),
@@ -617,7 +617,7 @@ impl Building {
         Some((place, address))
     }
 
-    fn line(&mut self, source: &Source, address: &CodeAddress) -> Option<usize> {
+    fn line(&mut self, source: &SamplerCounts, address: &CodeAddress) -> Option<usize> {
         let (file, line) = source.line(address)?;
         let id = address.frames.first()?.file?;
         let near = line.saturating_sub(2)..=line.saturating_add(2);
@@ -631,7 +631,7 @@ impl Building {
         if let Some(place) = self.lines.get(&key) {
             return Some(*place);
         }
-        self.kernel.lines.push(SourceLine {
+        self.kernel.lines.push(SampledLine {
             file: key.0.clone(),
             line,
             text: self.kernel.source.get(&key).cloned(),
@@ -642,7 +642,7 @@ impl Building {
         Some(place)
     }
 
-    fn finish(self) -> Kernel {
+    fn finish(self) -> KernelHotspots {
         let mut kernel = self.kernel;
         // The line indices of instructions follow the new order of the lines.
         let mut order: Vec<usize> = (0..kernel.lines.len()).collect();

@@ -1,8 +1,8 @@
 //! Batches: records on their way into a lane's block.
 //!
-//! [`Lane::reserve`] begins a batch, [`Batch::put`] builds each record at its final address, and [`Batch::publish`]
-//! makes all of them visible with one release store. No other code writes records, and the models of `models.rs` run it
-//! as it is.
+//! [`Lane::reserve`] begins a batch, [`ReservedBatch::put`] builds each record at its final address, and
+//! [`ReservedBatch::publish`] makes all of them visible with one release store. No other code writes records, and the
+//! models of `models.rs` run it as it is.
 
 use super::Lane;
 use super::block::BlockHeader;
@@ -11,7 +11,7 @@ use gputrail_record::{ArgumentsHead, Record};
 
 /// Reserved space at the end of a lane's block. Dropping a batch that was not published discards its records.
 #[must_use = "records become visible when the batch is published"]
-pub struct Batch<'a> {
+pub struct ReservedBatch<'a> {
     // Copies of the lane's fields: the compiler cannot prove that a store to a record leaves the lane unchanged, and
     // would load them again after each store.
     data: *mut u8,
@@ -25,11 +25,11 @@ pub struct Batch<'a> {
     lane: &'a mut Lane,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> ReservedBatch<'a> {
     /// A batch at the end of `lane`'s block.
     #[inline(always)]
-    pub(super) fn begin(lane: &'a mut Lane) -> Batch<'a> {
-        Batch {
+    pub(super) fn begin(lane: &'a mut Lane) -> ReservedBatch<'a> {
+        ReservedBatch {
             data: lane.block.data,
             header: lane.block.header,
             generation: lane.block.generation,

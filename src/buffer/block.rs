@@ -49,7 +49,7 @@ pub(crate) struct BlockHeader {
 
 /// The fields that a lane sets when it begins to fill a block.
 #[derive(Copy, Clone)]
-pub(crate) struct Owner {
+pub(crate) struct BlockOwner {
     pub lane: u32,
     pub thread: ThreadId,
     pub sequence: u32,
@@ -83,7 +83,7 @@ impl BlockHeader {
     }
 
     /// Lane: begins to use an empty block. Returns the generation of this use.
-    pub fn begin(&self, owner: Owner) -> u32 {
+    pub fn begin(&self, owner: BlockOwner) -> u32 {
         let generation = ((self.commit.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1);
         self.lane.store(owner.lane, Ordering::Relaxed);
         self.thread.store(owner.thread.0, Ordering::Relaxed);
@@ -178,8 +178,8 @@ impl BlockHeader {
     }
 
     /// The lane that fills it; valid after [`BlockHeader::state`] returned Filling or Full.
-    pub fn owner(&self) -> Owner {
-        Owner {
+    pub fn owner(&self) -> BlockOwner {
+        BlockOwner {
             lane: self.lane.load(Ordering::Relaxed),
             thread: ThreadId(self.thread.load(Ordering::Relaxed)),
             sequence: self.sequence.load(Ordering::Relaxed),
@@ -215,7 +215,7 @@ impl<'a> BlockView<'a> {
 
 /// A block with undelivered records.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
+struct FoundBlock {
     lane: u32,
     sequence: u32,
     block: u32,
@@ -224,8 +224,8 @@ struct Found {
 /// Blocks found by a scan, kept between scans so that scanning does not allocate.
 #[derive(Default)]
 pub struct Scan {
-    found: Vec<Found>,
-    again: Vec<Found>,
+    found: Vec<FoundBlock>,
+    again: Vec<FoundBlock>,
 }
 
 /// Calls `deliver` with everything that is committed and not yet consumed in the full blocks of `mapping`, and in the
@@ -241,13 +241,13 @@ pub fn deliver_in_order(
     mut emptied: impl FnMut(u32),
 ) {
     deliver_each(mapping, watermark, scan, |found| match found {
-        Delivery::Filling(_, view) | Delivery::Full(_, view) => deliver(view),
-        Delivery::Emptied(block) => emptied(block),
+        DeliveryStep::Filling(_, view) | DeliveryStep::Full(_, view) => deliver(view),
+        DeliveryStep::Emptied(block) => emptied(block),
     });
 }
 
 /// A step of [`deliver_each`].
-pub(crate) enum Delivery<'a, 'b> {
+pub(crate) enum DeliveryStep<'a, 'b> {
     /// Records of a block that a lane fills.
     #[cfg_attr(loom, allow(dead_code))]
     Filling(u32, &'a BlockView<'b>),
@@ -263,7 +263,7 @@ pub(crate) fn deliver_each(
     mapping: &Mapping,
     watermark: u32,
     scan: &mut Scan,
-    mut deliver: impl FnMut(Delivery<'_, '_>),
+    mut deliver: impl FnMut(DeliveryStep<'_, '_>),
 ) {
     look(mapping, watermark, &mut scan.found);
     if scan.found.is_empty() {
@@ -286,7 +286,7 @@ pub(crate) fn deliver_each(
         }
     }
     scan.found.sort_unstable();
-    for Found { block, .. } in scan.found.drain(..) {
+    for FoundBlock { block, .. } in scan.found.drain(..) {
         let header = mapping.block(block);
         // The state comes first: once it is Full, the length is final.
         let full = header.state() == BlockState::Full;
@@ -305,9 +305,9 @@ pub(crate) fn deliver_each(
                     bytes,
                 };
                 deliver(if full {
-                    Delivery::Full(block, &view)
+                    DeliveryStep::Full(block, &view)
                 } else {
-                    Delivery::Filling(block, &view)
+                    DeliveryStep::Filling(block, &view)
                 })
             };
             // SAFETY: `committed` was loaded with acquire; only this function returns blocks.
@@ -316,7 +316,7 @@ pub(crate) fn deliver_each(
         }
         if full {
             header.empty();
-            deliver(Delivery::Emptied(block));
+            deliver(DeliveryStep::Emptied(block));
         }
     }
 }
@@ -393,7 +393,7 @@ pub(crate) fn undelivered(mapping: &Mapping) -> Undelivered {
     all
 }
 
-fn look(mapping: &Mapping, watermark: u32, found: &mut Vec<Found>) {
+fn look(mapping: &Mapping, watermark: u32, found: &mut Vec<FoundBlock>) {
     found.clear();
     for block in 0..mapping.layout().blocks() {
         let due = match mapping.block_state(block) {
@@ -409,7 +409,7 @@ fn look(mapping: &Mapping, watermark: u32, found: &mut Vec<Found>) {
         };
         if due {
             let owner = mapping.block(block).owner();
-            found.push(Found {
+            found.push(FoundBlock {
                 lane: owner.lane,
                 sequence: owner.sequence,
                 block,

@@ -8,7 +8,7 @@
 //! A thread that flushes or ends the session does the collector's work itself, so that an exiting process waits for no
 //! other thread.
 
-use super::block::{self, BlockView, Delivery, Scan, Undelivered, deliver_each};
+use super::block::{self, BlockView, DeliveryStep, Scan, Undelivered, deliver_each};
 use super::client::ClientBlocks;
 use super::delivering::Delivering;
 use super::losses::show_unreported;
@@ -75,10 +75,10 @@ pub const FINAL_LOSSES: u32 = u32::MAX - 1;
 /// Delivers the committed records of one buffer's lanes to the sinks.
 #[derive(Clone)]
 pub struct Collector {
-    inner: Arc<Inner>,
+    inner: Arc<CollectorState>,
 }
 
-pub(super) struct Inner {
+pub(super) struct CollectorState {
     buffer: Buffer,
     options: CollectorOptions,
     /// Whether the recorded process is this one.
@@ -92,7 +92,7 @@ pub(super) struct Inner {
     rounds: Mutex<Rounds>,
     /// The callback thread that polls, if the tool assigned one.
     thread: Mutex<Option<CallbackThread>>,
-    listener: Listener,
+    listener: EventListener,
 }
 
 /// A change in the process whose lanes a collector reads.
@@ -105,7 +105,7 @@ pub enum SessionEvent {
 }
 
 /// The function that is called for each [`SessionEvent`].
-pub(crate) type Listener = Option<Box<dyn Fn(SessionEvent) + Send + Sync>>;
+pub(crate) type EventListener = Option<Box<dyn Fn(SessionEvent) + Send + Sync>>;
 
 struct Rounds {
     /// Number of blocks whose pages have been populated.
@@ -126,8 +126,8 @@ impl ShownRecords {
     /// No block has this number.
     const NONE: u64 = u64::MAX;
 
-    fn set(&self, delivery: &Delivery<'_, '_>) {
-        if let Delivery::Filling(block, view) | Delivery::Full(block, view) = delivery {
+    fn set(&self, delivery: &DeliveryStep<'_, '_>) {
+        if let DeliveryStep::Filling(block, view) | DeliveryStep::Full(block, view) = delivery {
             let end = view.offset + view.bytes.len() as u32;
             self.0
                 .store(u64::from(*block) << 32 | u64::from(end), Ordering::Relaxed);
@@ -181,7 +181,7 @@ impl Collector {
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
         is_own: bool,
-        listener: Listener,
+        listener: EventListener,
     ) -> Collector {
         let rounds = Rounds {
             populated: 0,
@@ -192,7 +192,7 @@ impl Collector {
             end_reported: false,
         };
         Collector {
-            inner: Arc::new(Inner {
+            inner: Arc::new(CollectorState {
                 buffer,
                 options,
                 is_own,
@@ -229,7 +229,7 @@ impl Collector {
         buffer: Buffer,
         sinks: Vec<Box<dyn Sink>>,
         options: CollectorOptions,
-        listener: Listener,
+        listener: EventListener,
     ) -> std::io::Result<Collector> {
         let collector = Collector::new(buffer, sinks, options, false, listener);
         collector.run()?;
@@ -317,7 +317,7 @@ impl Collector {
     }
 }
 
-impl Inner {
+impl CollectorState {
     fn finish(&self) {
         if self.ended.swap(true, Ordering::SeqCst) {
             return;
@@ -452,14 +452,14 @@ impl Inner {
             any = true;
             self.shown.set(&found);
             match (found, &mut *client) {
-                (Delivery::Filling(block, view), Some(client)) => client.partial(block, view),
+                (DeliveryStep::Filling(block, view), Some(client)) => client.partial(block, view),
                 // They come with the block.
-                (Delivery::Full(..), Some(_)) => {}
-                (Delivery::Emptied(block), Some(client)) => client.complete(block, mapping),
-                (Delivery::Filling(_, view) | Delivery::Full(_, view), None) => {
+                (DeliveryStep::Full(..), Some(_)) => {}
+                (DeliveryStep::Emptied(block), Some(client)) => client.complete(block, mapping),
+                (DeliveryStep::Filling(_, view) | DeliveryStep::Full(_, view), None) => {
                     sinks.iter_mut().for_each(|sink| sink.records(view));
                 }
-                (Delivery::Emptied(block), None) => pool.put(block),
+                (DeliveryStep::Emptied(block), None) => pool.put(block),
             }
             self.shown.clear();
             mapping.looks().fetch_add(1, Ordering::Relaxed);

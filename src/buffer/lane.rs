@@ -1,11 +1,11 @@
 //! Lanes: one writer each.
 //!
 //! A lane owns the block that it fills. Writing a record is a bounds check, stores into the block and one release store
-//! ([`Batch`]); the cold half below changes blocks, reports drops and waits. One thread uses a lane at a time; a signal
-//! handler that interrupts a use must not write to the lane.
+//! ([`ReservedBatch`]); the cold half below changes blocks, reports drops and waits. One thread uses a lane at a time;
+//! a signal handler that interrupts a use must not write to the lane.
 
-use super::batch::Batch;
-use super::block::{BlockHeader, BlockState, Owner};
+use super::batch::ReservedBatch;
+use super::block::{BlockHeader, BlockOwner, BlockState};
 use super::delivering::is_delivering;
 use super::losses::loss_of;
 #[cfg(not(loom))]
@@ -14,7 +14,7 @@ use super::overwrite;
 #[cfg(not(loom))]
 use super::queue_drops::QueuePlace;
 use super::wake::Wake;
-use super::{LaneSlot, Policy, Shared};
+use super::{BufferState, LaneSlot, Policy};
 use crate::clock;
 use crate::platform::sync::Ordering;
 use gputrail_record::{Kind, Loss, Overhead, OverheadKind, Record, ThreadId, Ticks};
@@ -51,7 +51,7 @@ pub struct Lane {
     /// The lane's last wait ended without a block: the client refused one, or no block came back for long. It waits again
     /// once it has had one.
     gave_up: bool,
-    shared: Arc<Shared>,
+    shared: Arc<BufferState>,
 }
 
 /// The treatment of a record for which there is no empty block.
@@ -102,7 +102,7 @@ impl OpenBlock {
 unsafe impl Send for Lane {}
 
 impl Lane {
-    pub(super) fn open(shared: Arc<Shared>, thread: ThreadId) -> Option<Lane> {
+    pub(super) fn open(shared: Arc<BufferState>, thread: ThreadId) -> Option<Lane> {
         if shared.mapping.pool().is_closed() {
             return None;
         }
@@ -136,9 +136,9 @@ impl Lane {
     /// Reserves `bytes` bytes for records in the lane's block. `None` if the block is full or there is none yet; the
     /// caller calls [`Lane::make_room`] and tries again.
     #[inline(always)]
-    pub fn reserve(&mut self, bytes: usize) -> Option<Batch<'_>> {
+    pub fn reserve(&mut self, bytes: usize) -> Option<ReservedBatch<'_>> {
         let fits = self.block.committed + bytes as u32 <= self.block.capacity;
-        fits.then(|| Batch::begin(self))
+        fits.then(|| ReservedBatch::begin(self))
     }
 
     /// Provides space for a record of `bytes` bytes, in another block if necessary, so that the next [`Lane::reserve`]
@@ -314,7 +314,7 @@ impl Lane {
         #[cfg(not(loom))]
         mapping.populate_for_lane(index);
         let header = mapping.block(index);
-        let generation = header.begin(Owner {
+        let generation = header.begin(BlockOwner {
             lane: self.id,
             thread: self.thread,
             sequence: self.next_block,
@@ -397,7 +397,7 @@ impl Lane {
             }
             let end = self.block.committed + bytes;
             self.slot().begin_report(kind, count, self.block.index, end);
-            let mut batch = Batch::begin(self);
+            let mut batch = ReservedBatch::begin(self);
             batch.put(|place| *place = loss);
             batch.publish();
             self.shared.reported[kind].fetch_add(count, Ordering::Relaxed);
@@ -409,7 +409,7 @@ impl Lane {
     fn write_own<R: Record>(&mut self, record: R) -> bool {
         let fits = self.fits(size_of::<R>() as u32);
         if fits {
-            let mut batch = Batch::begin(self);
+            let mut batch = ReservedBatch::begin(self);
             batch.put(|place| *place = record);
             batch.publish();
         }
@@ -417,7 +417,7 @@ impl Lane {
     }
 }
 
-impl Shared {
+impl BufferState {
     /// The word on which the buffer's collector sleeps.
     pub(super) fn wake(&self) -> &Wake {
         #[cfg(not(loom))]

@@ -32,7 +32,7 @@ impl Opening {
 
 /// The lanes of one thread; see the module. Clones are views of the same lanes.
 #[derive(Clone)]
-pub struct Lanes<const N: usize>(Arc<[Slot; N]>);
+pub struct Lanes<const N: usize>(Arc<[LaneCell; N]>);
 
 /// There is no lane.
 const CLOSED: u32 = 0;
@@ -49,7 +49,7 @@ const PAUSED: u32 = 3;
 /// Each slot has its own flag, besides the flag of the thread's borrowed state: a thread also borrows its state to open
 /// a lane, which waits for the lock that the destroyer of a buffer holds while it waits for this flag.
 #[repr(align(128))]
-struct Slot {
+struct LaneCell {
     /// 1 while the thread uses the lane.
     in_use: AtomicU32,
     /// Whether there is a lane that the thread may use: [`CLOSED`], [`FENCED`], [`OPEN`] or [`PAUSED`].
@@ -59,7 +59,7 @@ struct Slot {
 
 // SAFETY: a lane is reached by its thread, between `in_use` and while it is open, or by the holder of the lock, after
 // it was closed and `in_use` was seen clear; see the module.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for LaneCell {}
 
 /// The thread's own side of its [`Lanes`].
 pub struct OwnLanes<const N: usize>(Lanes<N>);
@@ -68,7 +68,7 @@ impl<const N: usize> OwnLanes<N> {
     /// An empty set of lanes.
     pub fn new() -> Self {
         // Made where they stay: the thread's stack may be small.
-        let slots: Arc<[Slot]> = (0..N).map(|_| Slot::closed()).collect();
+        let slots: Arc<[LaneCell]> = (0..N).map(|_| LaneCell::closed()).collect();
         let slots = slots.try_into().ok();
         OwnLanes(Lanes(slots.expect("as many slots as were collected")))
     }
@@ -103,9 +103,9 @@ impl<const N: usize> OwnLanes<N> {
     }
 }
 
-impl Slot {
-    fn closed() -> Slot {
-        Slot {
+impl LaneCell {
+    fn closed() -> LaneCell {
+        LaneCell {
             in_use: AtomicU32::new(0),
             state: AtomicU32::new(CLOSED),
             lane: UnsafeCell::new(None),

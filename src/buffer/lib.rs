@@ -44,7 +44,7 @@ mod models;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use batch::Batch;
+pub use batch::ReservedBatch;
 pub use block::BlockView;
 #[cfg(not(loom))]
 pub use block::{deliver_in_order, show_filling};
@@ -139,11 +139,11 @@ pub struct UnknownPolicy(String);
 /// Blocks, lanes and pool over one mapping. Clones are handles to the same buffer.
 #[derive(Clone)]
 pub struct Buffer {
-    shared: Arc<Shared>,
+    shared: Arc<BufferState>,
 }
 
 /// The state that lanes and collector share.
-struct Shared {
+struct BufferState {
     mapping: Mapping,
     policy: Policy,
     /// The callback thread that collects and 1, or 0 if the collector's own thread sleeps on the mapping's word.
@@ -179,7 +179,7 @@ impl Buffer {
     /// A buffer over `mapping`.
     pub fn new(mapping: Mapping, policy: Policy) -> Buffer {
         Buffer {
-            shared: Arc::new(Shared {
+            shared: Arc::new(BufferState {
                 hand: PlainU64::new(0),
                 mapping,
                 policy,

@@ -12,7 +12,7 @@
 //! of the format version; `schemas/mapping.md` describes it.
 
 use super::block::{BlockHeader, BlockState};
-use super::pool::{Pool, Waiting};
+use super::pool::{Pool, WaitingLanes};
 use super::wake::Wake;
 use crate::platform::sync::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
@@ -169,7 +169,7 @@ struct MappingHeader {
     wake: Wake,
     /// Counts the collector's polls: a sign of life.
     looks: PlainU32,
-    waiting: Waiting,
+    waiting: WaitingLanes,
     /// Counts the triggers of dumps of kept records.
     triggers: PlainU32,
     reserved2: PlainU32,
@@ -234,7 +234,7 @@ pub enum MappingError {
 /// The memory of one buffer.
 pub struct Mapping {
     layout: Layout,
-    memory: Memory,
+    memory: MappedMemory,
     /// Whether another process has the memory, too, and may write any of it at any time.
     #[cfg(not(loom))]
     is_shared: bool,
@@ -261,11 +261,11 @@ struct LentBlock {
 }
 
 #[cfg(not(loom))]
-struct Memory(memmap2::MmapRaw);
+struct MappedMemory(memmap2::MmapRaw);
 
 /// Under loom nothing is mapped: loom's atomics have no fixed addresses.
 #[cfg(loom)]
-struct Memory {
+struct MappedMemory {
     header: MappingHeader,
     slots: Vec<LaneSlot>,
     blocks: Vec<BlockHeader>,
@@ -290,7 +290,7 @@ impl Mapping {
             .len(bytes)
             .map_anon()
             .map_err(|source| MappingError::Map { bytes, source })?;
-        Ok(Mapping::format(Memory(memory.into()), layout, false))
+        Ok(Mapping::format(MappedMemory(memory.into()), layout, false))
     }
 
     /// Memory of this process for up to `blocks` blocks of a client, without any block yet.
@@ -403,11 +403,11 @@ impl Mapping {
         })
     }
 
-    fn map(file: impl memmap2::MmapAsRawDesc, bytes: usize) -> Result<Memory, MappingError> {
+    fn map(file: impl memmap2::MmapAsRawDesc, bytes: usize) -> Result<MappedMemory, MappingError> {
         memmap2::MmapOptions::new()
             .len(bytes)
             .map_raw(file)
-            .map(Memory)
+            .map(MappedMemory)
             .map_err(|source| MappingError::Map { bytes, source })
     }
 
@@ -435,7 +435,7 @@ impl Mapping {
     }
 
     /// Writes the header of a new mapping. All other bytes are 0, which is a valid state.
-    fn format(memory: Memory, layout: Layout, is_shared: bool) -> Mapping {
+    fn format(memory: MappedMemory, layout: Layout, is_shared: bool) -> Mapping {
         let header = memory.header();
         header.magic.store(MAGIC, Ordering::Relaxed);
         header.version.store(FORMAT_VERSION, Ordering::Relaxed);
@@ -534,7 +534,7 @@ impl Mapping {
 }
 
 #[cfg(not(loom))]
-impl Memory {
+impl MappedMemory {
     fn header(&self) -> &MappingHeader {
         // SAFETY: mapped for as long as `self`, page aligned, at least as long as a header, atomics only.
         unsafe { &*self.0.as_ptr().cast() }
@@ -642,7 +642,7 @@ impl Mapping {
                 blocks,
                 block_bytes,
             },
-            memory: Memory {
+            memory: MappedMemory {
                 header: MappingHeader {
                     magic: PlainU64::new(MAGIC),
                     version: PlainU32::new(FORMAT_VERSION),
@@ -654,7 +654,7 @@ impl Mapping {
                     unlaned: [const { PlainU64::new(0) }; KINDS],
                     wake: Wake::default(),
                     looks: PlainU32::new(0),
-                    waiting: Waiting::new(),
+                    waiting: WaitingLanes::new(),
                     triggers: PlainU32::new(0),
                     reserved2: PlainU32::new(0),
                 },

@@ -25,7 +25,7 @@ fn note(n: u64) -> ClockPair {
 
 /// The records that the collector has received.
 #[derive(Default)]
-struct Seen {
+struct ReceivedRecords {
     /// Lane and number of each record.
     records: Vec<(u32, u64)>,
     /// Sum of the reported losses.
@@ -33,7 +33,7 @@ struct Seen {
 }
 
 /// Delivers records as the collector does.
-fn deliver(buffer: &Buffer, watermark: u32, seen: &mut Seen) {
+fn deliver(buffer: &Buffer, watermark: u32, seen: &mut ReceivedRecords) {
     let shared = &buffer.shared;
     let show = |view: &BlockView<'_>| {
         let mut records = Records::new(view.bytes);
@@ -71,7 +71,7 @@ fn a_partial_flush_sees_whole_records_once_and_in_order() {
                 (1..=3).for_each(|n| assert!(lane.write(note(n))));
             })
         };
-        let mut seen = Seen::default();
+        let mut seen = ReceivedRecords::default();
         deliver(&buffer, 0, &mut seen);
         deliver(&buffer, 0, &mut seen);
         writer.join().unwrap();
@@ -94,7 +94,7 @@ fn blocks_go_round_and_what_is_written_or_dropped_adds_up() {
                     .collect::<Vec<u64>>()
             })
         };
-        let mut seen = Seen::default();
+        let mut seen = ReceivedRecords::default();
         deliver(&buffer, u32::MAX, &mut seen);
         let written = writer.join().unwrap();
         deliver(&buffer, 0, &mut seen);
@@ -212,7 +212,7 @@ fn a_lane_that_ends_leaves_its_block_and_its_slot() {
                 })
             })
             .collect();
-        let mut seen = Seen::default();
+        let mut seen = ReceivedRecords::default();
         deliver(&buffer, 0, &mut seen);
         writers
             .into_iter()
@@ -258,7 +258,7 @@ fn a_writer_whose_buffer_is_destroyed_writes_before_or_not_at_all() {
         // Loom reports an error if two threads access the lane.
         let lane = shared.take(0, FOR_EVER, &lock).unwrap();
         drop(lane.expect("the writer has a lane"));
-        let mut seen = Seen::default();
+        let mut seen = ReceivedRecords::default();
         deliver(&buffer, 0, &mut seen);
         let delivered = seen.records.len();
         let written = writer.join().unwrap();
@@ -303,7 +303,8 @@ fn a_slot_that_another_buffer_gets_is_opened_anew() {
             *in_slot = second.clone();
         }
         writer.join().unwrap();
-        let (mut of_first, mut of_second) = (Seen::default(), Seen::default());
+        let (mut of_first, mut of_second) =
+            (ReceivedRecords::default(), ReceivedRecords::default());
         deliver(&first, 0, &mut of_first);
         deliver(&second, 0, &mut of_second);
         let mut all = of_first.records;
@@ -331,7 +332,7 @@ fn a_lane_whose_block_is_given_to_the_collector_meanwhile_goes_on_in_another() {
             shared.resume(paused, fence_heavy(), &lock);
         }
         let (own, written) = writer.join().unwrap();
-        let mut seen = Seen::default();
+        let mut seen = ReceivedRecords::default();
         deliver(&buffer, 0, &mut seen);
         let numbers: Vec<u64> = seen.records.iter().map(|(_, n)| *n).collect();
         assert_eq!((written, numbers), (vec![1, 2], vec![1, 2]));
@@ -412,11 +413,11 @@ fn recovery_at_any_moment_sees_committed_records_once_however_blocks_were_reused
                 written
             })
         };
-        let mut seen = Seen::default();
+        let mut seen = ReceivedRecords::default();
         // The collector has emptied the blocks that were full by then, and the lane may have taken them again.
         deliver(&buffer, u32::MAX, &mut seen);
         // From here on there is no collector. The recovery reads the mapping at any moment of the lane's writes.
-        let mut recovered = Seen::default();
+        let mut recovered = ReceivedRecords::default();
         let show = |view: &BlockView<'_>| {
             let records = Records::new(view.bytes).filter_map(|record| record.read::<ClockPair>());
             recovered

@@ -1,6 +1,6 @@
 //! The calls in progress on a lane, in memory that outlives the process: recovery and dumps read them there.
 
-use super::{LaneSlot, Shared};
+use super::{BufferState, LaneSlot};
 use gputrail_record::{CorrelationId, Operation, Ticks};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,14 +9,14 @@ use std::sync::atomic::Ordering;
 pub struct OpenCalls {
     slot: *const LaneSlot,
     /// Keeps `slot` mapped.
-    _shared: Arc<Shared>,
+    _shared: Arc<BufferState>,
 }
 
 // SAFETY: `slot` points to atomics in memory that `_shared` keeps mapped.
 unsafe impl Send for OpenCalls {}
 
 impl OpenCalls {
-    pub(super) fn new(slot: &LaneSlot, shared: Arc<Shared>) -> OpenCalls {
+    pub(super) fn new(slot: &LaneSlot, shared: Arc<BufferState>) -> OpenCalls {
         OpenCalls {
             slot: std::ptr::from_ref(slot),
             _shared: shared,

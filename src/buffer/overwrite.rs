@@ -5,8 +5,8 @@
 //! that no lane takes it meanwhile: it reads full blocks, and the committed part of blocks that are being filled. Lanes skip
 //! blocks that a dump reads, and those that others fill. Where lanes fill all blocks, idle ones give theirs up.
 
-use super::Shared;
-use super::block::{BlockHeader, BlockView, Owner};
+use super::BufferState;
+use super::block::{BlockHeader, BlockOwner, BlockView};
 use crate::platform::sync::Ordering;
 use gputrail_record::Ticks;
 
@@ -15,7 +15,7 @@ use gputrail_record::Ticks;
 const ATTEMPTS: u32 = 40;
 
 /// A block for a lane to fill. `may_wait`: if lanes fill all blocks, has idle lanes give theirs up.
-pub(super) fn take(shared: &Shared, may_wait: bool) -> Option<u32> {
+pub(super) fn take(shared: &BufferState, may_wait: bool) -> Option<u32> {
     let block = next(shared);
     #[cfg(not(loom))]
     if block.is_none() && may_wait {
@@ -27,7 +27,7 @@ pub(super) fn take(shared: &Shared, may_wait: bool) -> Option<u32> {
 
 #[cfg(not(loom))]
 #[cold]
-fn take_of_idle(shared: &Shared) -> Option<u32> {
+fn take_of_idle(shared: &BufferState) -> Option<u32> {
     let blocks = shared.mapping.supplied();
     (0..ATTEMPTS).find_map(|_| {
         // Blocks that a dump reads come back by themselves.
@@ -46,7 +46,7 @@ fn take_of_idle(shared: &Shared) -> Option<u32> {
 }
 
 /// The next empty or full block of the ring.
-fn next(shared: &Shared) -> Option<u32> {
+fn next(shared: &BufferState) -> Option<u32> {
     let (mapping, pool) = (&shared.mapping, shared.mapping.pool());
     let blocks = mapping.supplied();
     if pool.is_closed() {
@@ -69,12 +69,12 @@ fn next(shared: &Shared) -> Option<u32> {
 /// Returns when the records of the lane that reaches back least begin, if that is after `since`: the older ones have been
 /// overwritten.
 pub(super) fn dump(
-    shared: &Shared,
+    shared: &BufferState,
     since: u64,
     mut show: impl FnMut(&BlockView<'_>),
 ) -> Option<Ticks> {
     struct Claimed {
-        owner: Owner,
+        owner: BlockOwner,
         block: u32,
     }
     let mapping = &shared.mapping;

@@ -13,17 +13,17 @@ const WAIT: Duration = Duration::from_millis(5);
 
 /// The lanes that wait for a block.
 #[repr(C)]
-pub(super) struct Waiting {
+pub(super) struct WaitingLanes {
     /// Number of lanes in `wait`.
     lanes: AtomicU32,
     /// Raised when a block has been returned.
     returned: Signal,
 }
 
-impl Waiting {
+impl WaitingLanes {
     #[cfg(loom)]
-    pub fn new() -> Waiting {
-        Waiting {
+    pub fn new() -> WaitingLanes {
+        WaitingLanes {
             lanes: AtomicU32::new(0),
             returned: Signal::new(),
         }
@@ -40,11 +40,15 @@ pub(super) struct Pool<'a> {
     mapping: &'a Mapping,
     /// Bit `n` of word `w` is set: block `64 * w + n` is empty.
     empty: &'a [AtomicU64],
-    waiting: &'a Waiting,
+    waiting: &'a WaitingLanes,
 }
 
 impl<'a> Pool<'a> {
-    pub fn new(mapping: &'a Mapping, empty: &'a [AtomicU64], waiting: &'a Waiting) -> Pool<'a> {
+    pub fn new(
+        mapping: &'a Mapping,
+        empty: &'a [AtomicU64],
+        waiting: &'a WaitingLanes,
+    ) -> Pool<'a> {
         Pool {
             mapping,
             empty,

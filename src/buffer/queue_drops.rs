@@ -82,7 +82,7 @@ const TAKEN: u32 = 1;
 /// The place of the entry is there, and stays.
 const READY: u32 = 2;
 
-struct Entry {
+struct PlaceDrops {
     state: AtomicU32,
     context: AtomicU32,
     queue: AtomicU32,
@@ -91,11 +91,11 @@ struct Entry {
 }
 
 /// The counts of one buffer. Two entries may have the same place, if two threads added it at a time.
-pub(super) struct QueueDrops<const N: usize = PLACES>([Entry; N]);
+pub(super) struct QueueDrops<const N: usize = PLACES>([PlaceDrops; N]);
 
 impl<const N: usize> QueueDrops<N> {
     pub fn new() -> QueueDrops<N> {
-        QueueDrops(std::array::from_fn(|_| Entry {
+        QueueDrops(std::array::from_fn(|_| PlaceDrops {
             state: AtomicU32::new(FREE),
             context: AtomicU32::new(0),
             queue: AtomicU32::new(0),
@@ -112,7 +112,7 @@ impl<const N: usize> QueueDrops<N> {
                 entry.count.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            let take = |entry: &Entry| {
+            let take = |entry: &PlaceDrops| {
                 let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
                 let taken = entry.state.compare_exchange(FREE, TAKEN, success, failure);
                 taken.is_ok()
@@ -131,7 +131,7 @@ impl<const N: usize> QueueDrops<N> {
 
     /// The records dropped at the places that `selected` has, which begin again at 0.
     pub fn take(&self, selected: QueuePlace) -> u64 {
-        let ready = |entry: &&Entry| {
+        let ready = |entry: &&PlaceDrops| {
             entry.state.load(Ordering::Acquire) == READY && selected.selects(entry.place())
         };
         let counts = self.0.iter().filter(ready);
@@ -141,7 +141,7 @@ impl<const N: usize> QueueDrops<N> {
     }
 }
 
-impl Entry {
+impl PlaceDrops {
     fn place(&self) -> QueuePlace {
         QueuePlace {
             context: ContextId(self.context.load(Ordering::Relaxed)),

@@ -4,7 +4,7 @@
 //! a process share, and that exists while there are such buffers. A callback that takes long delays the buffers of its
 //! own thread only.
 
-use super::collector::Inner;
+use super::collector::CollectorState;
 use super::wake::Wake;
 use crate::platform::sync::lock_std;
 use std::io;
@@ -63,11 +63,11 @@ pub(super) fn wake_of(number: u32) -> &'static Wake {
 /// the last one is dropped and no buffer is assigned to it.
 #[derive(Clone)]
 pub struct CallbackThread {
-    handle: Arc<Handle>,
+    handle: Arc<ThreadHandle>,
 }
 
 /// A handle, which keeps the thread alive.
-struct Handle {
+struct ThreadHandle {
     service: Arc<Service>,
 }
 
@@ -75,7 +75,7 @@ struct Handle {
 struct Service {
     number: u32,
     process: u32,
-    serves: Mutex<Vec<Weak<Inner>>>,
+    serves: Mutex<Vec<Weak<CollectorState>>>,
     ended: AtomicBool,
 }
 
@@ -102,7 +102,7 @@ impl CallbackThread {
         });
         let runs = service.clone();
         // If the thread cannot be created, the drop releases the number.
-        let handle = Arc::new(Handle { service });
+        let handle = Arc::new(ThreadHandle { service });
         crate::platform::internal_thread::spawn(move || runs.run())?;
         Ok(CallbackThread { handle })
     }
@@ -118,8 +118,8 @@ impl CallbackThread {
         Ok(thread)
     }
 
-    /// Serves `collector` from now on. [`Inner`] releases the thread that it had before.
-    pub(super) fn serve(&self, collector: &Arc<Inner>) {
+    /// Serves `collector` from now on. [`CollectorState`] releases the thread that it had before.
+    pub(super) fn serve(&self, collector: &Arc<CollectorState>) {
         let mut serves = lock_std(&self.handle.service.serves);
         serves.retain(|of| !std::ptr::eq(of.as_ptr(), Arc::as_ptr(collector)));
         serves.push(Arc::downgrade(collector));
@@ -140,7 +140,7 @@ impl std::fmt::Debug for CallbackThread {
 
 /// The thread for buffers without one of their own, while there are any.
 #[derive(Default)]
-pub struct SharedThread(Weak<Handle>);
+pub struct SharedThread(Weak<ThreadHandle>);
 
 impl Service {
     fn run(&self) {
@@ -154,11 +154,11 @@ impl Service {
     }
 
     /// The collectors that have neither ended nor got another thread.
-    fn served(&self) -> Vec<Arc<Inner>> {
+    fn served(&self) -> Vec<Arc<CollectorState>> {
         let mut served = Vec::new();
         lock_std(&self.serves).retain(|collector| {
             let collector = collector.upgrade();
-            let is_ours = |collector: &Arc<Inner>| collector.is_served_by(self.number);
+            let is_ours = |collector: &Arc<CollectorState>| collector.is_served_by(self.number);
             let collector = collector.filter(is_ours);
             let stays = collector.is_some();
             served.extend(collector);
@@ -168,7 +168,7 @@ impl Service {
     }
 }
 
-impl Drop for Handle {
+impl Drop for ThreadHandle {
     fn drop(&mut self) {
         self.service.ended.store(true, Ordering::Release);
         wake_of(self.service.number).wake();

@@ -5,7 +5,7 @@
 //! complete.
 
 use super::format::{ChunkHeader, ChunkKind, FileHeader};
-use super::reader::{Chunk, Delivered, Finding, ReadError, read_file_header};
+use super::reader::{CaptureFinding, Chunk, DeliveredParts, ReadError, read_file_header};
 use gputrail_record::Records;
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ pub struct Follower {
     header: FileHeader,
     at: u64,
     payload: Vec<u8>,
-    delivered: Delivered,
+    delivered: DeliveredParts,
 }
 
 /// The next part of a growing capture.
@@ -50,7 +50,7 @@ impl Follower {
             file,
             at: size_of::<FileHeader>() as u64,
             payload: Vec::new(),
-            delivered: Delivered::default(),
+            delivered: DeliveredParts::default(),
         }))
     }
 
@@ -65,10 +65,10 @@ impl Follower {
     }
 
     /// Reads the next chunk if it has been written. An error means that the file is damaged here.
-    pub fn step(&mut self) -> Result<Step<'_>, Finding> {
+    pub fn step(&mut self) -> Result<Step<'_>, CaptureFinding> {
         loop {
             let at = self.at;
-            let damaged = |what: &str| Finding {
+            let damaged = |what: &str| CaptureFinding {
                 offset: at,
                 what: what.into(),
             };
@@ -105,11 +105,11 @@ impl Follower {
     }
 
     /// Reads `bytes` at `at`, or returns `false` if the file does not contain all of them yet.
-    fn read(&self, bytes: &mut [u8], at: u64) -> Result<bool, Finding> {
+    fn read(&self, bytes: &mut [u8], at: u64) -> Result<bool, CaptureFinding> {
         match self.file.read_exact_at(bytes, at) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-            Err(error) => Err(Finding {
+            Err(error) => Err(CaptureFinding {
                 offset: at,
                 what: format!("cannot be read: {error}"),
             }),

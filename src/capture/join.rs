@@ -50,13 +50,13 @@ impl<E> Found<E> {
     }
 }
 
-/// Slots of a [`Waiting`] table: at first, and at most.
+/// Slots of a [`WaitingRecords`] table: at first, and at most.
 const PLACES: (usize, usize) = (256, 1 << 12);
 
 /// A table of waiting records by work id. Ids rise and partners are usually found soon, so the latest records stand in
 /// slots that are indexed by the lower bits of the id.
 #[derive(Debug)]
-struct Waiting<T> {
+struct WaitingRecords<T> {
     /// The latest records, by the lower bits of their ids. The length is a power of two, or 0 at first.
     places: Vec<Option<(WorkId, T)>>,
     /// The number of slots in use.
@@ -65,9 +65,9 @@ struct Waiting<T> {
     others: NumberMap<WorkId, T>,
 }
 
-impl<T> Default for Waiting<T> {
-    fn default() -> Waiting<T> {
-        Waiting {
+impl<T> Default for WaitingRecords<T> {
+    fn default() -> WaitingRecords<T> {
+        WaitingRecords {
             places: Vec::new(),
             taken: 0,
             others: NumberMap::default(),
@@ -75,7 +75,7 @@ impl<T> Default for Waiting<T> {
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> WaitingRecords<T> {
     #[inline]
     fn len(&self) -> usize {
         self.taken + self.others.len()
@@ -160,7 +160,7 @@ impl<T> Waiting<T> {
 
     /// Removes all records, in no order.
     fn take(&mut self) -> impl Iterator<Item = (WorkId, T)> + use<T> {
-        let Waiting { places, others, .. } = std::mem::take(self);
+        let WaitingRecords { places, others, .. } = std::mem::take(self);
         places.into_iter().flatten().chain(others)
     }
 
@@ -181,12 +181,12 @@ impl<T> Waiting<T> {
 /// The records that wait for their partner.
 #[derive(Debug)]
 pub struct Join<E> {
-    enqueued: Waiting<E>,
+    enqueued: WaitingRecords<E>,
     /// Parts of command buffers, by work id and number.
     parts: BTreeMap<(WorkId, u32), E>,
-    completed: Waiting<Completion>,
+    completed: WaitingRecords<Completion>,
     /// Completions of command buffers.
-    met: Waiting<Completion>,
+    met: WaitingRecords<Completion>,
     most: usize,
     serial: u32,
 }
@@ -201,10 +201,10 @@ impl<E: Enqueue + Copy> Join<E> {
     /// A join that keeps at most `most` halves that wait for the other one.
     pub fn of_size(most: usize) -> Join<E> {
         Join {
-            enqueued: Waiting::default(),
+            enqueued: WaitingRecords::default(),
             parts: BTreeMap::new(),
-            completed: Waiting::default(),
-            met: Waiting::default(),
+            completed: WaitingRecords::default(),
+            met: WaitingRecords::default(),
             most,
             serial: 0,
         }
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn the_older_half_gives_way_wherever_it_is() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingRecords::default();
         let ids = (0..6).chain((0..4).map(|id| id << 20)).map(WorkId);
         ids.for_each(|id| waiting.insert(id, || id.0));
         assert_eq!(waiting.take_older_half().collect::<Vec<_>>(), [0, 1, 2, 3]);
@@ -366,7 +366,7 @@ mod tests {
         fn waiting_records_are_found_as_in_a_plain_table(
             moves in prop::collection::vec((any::<bool>(), 0u64..600, prop_oneof![4 => Just(0u64), 1 => 0..3u64]), 0..2000),
         ) {
-            let (mut waiting, mut table) = (Waiting::default(), NumberMap::default());
+            let (mut waiting, mut table) = (WaitingRecords::default(), NumberMap::default());
             for (number, (comes, low, high)) in moves.into_iter().enumerate() {
                 let id = WorkId(high << 40 | low);
                 prop_assert_eq!(waiting.get(id), table.get(&id));

@@ -33,7 +33,7 @@ mod tests;
 pub use follow::{Follower, Step};
 pub use format::{ChunkKind, FileHeader};
 pub use metadata::Metadata;
-pub use reader::{Chunk, Chunks, Finding, ReadError, Reader};
+pub use reader::{CaptureFinding, Chunk, Chunks, ReadError, Reader};
 pub use recover::{Cause, Recovered, recover};
 #[cfg(target_os = "linux")]
 pub use recover::{note, open_calls, write_open_calls};

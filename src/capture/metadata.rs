@@ -24,13 +24,13 @@ impl Default for Room {
 
 /// The strings of a capture: one text with all of them, and the place of each.
 #[derive(Clone, Debug, Default)]
-struct Strings {
+struct CaptureStrings {
     text: String,
     /// The range of bytes of each string. [`MAX_BYTES`] fits in 32 bits.
     places: NumberMap<StringId, (u32, u32)>,
 }
 
-impl Strings {
+impl CaptureStrings {
     fn get(&self, id: StringId) -> Option<&str> {
         let (begin, end) = self.places.get(&id)?;
         Some(&self.text[*begin as usize..*end as usize])
@@ -83,7 +83,7 @@ pub struct Metadata {
     pub pairs: Vec<ClockPair>,
     thinned_snapshots: Thinning,
     thinned_pairs: Thinning,
-    strings: Strings,
+    strings: CaptureStrings,
     room: Room,
     /// Records that were left out because they exceeded the limit.
     pub left_out: u64,

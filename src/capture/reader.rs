@@ -1,6 +1,6 @@
 //! Reading a capture that may be damaged.
 //!
-//! The reader reports damage as a [`Finding`] with its offset and continues at the next valid chunk.
+//! The reader reports damage as a [`CaptureFinding`] with its offset and continues at the next valid chunk.
 
 use super::format::{CHUNK_MAGIC, ChunkHeader, ChunkKind, FILE_MAGIC, FileHeader};
 use super::metadata::Metadata;
@@ -49,14 +49,14 @@ pub enum ReadError {
 
 /// A part of a capture that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct CaptureFinding {
     /// Its offset in the file.
     pub offset: u64,
     /// The contents found, and those expected.
     pub what: String,
 }
 
-impl std::fmt::Display for Finding {
+impl std::fmt::Display for CaptureFinding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "at byte {}: {}", self.offset, self.what)
     }
@@ -70,7 +70,7 @@ pub struct Reader {
     bytes: u64,
     header: FileHeader,
     metadata: Metadata,
-    findings: Vec<Finding>,
+    findings: Vec<CaptureFinding>,
     ended: bool,
     record_bytes: u64,
 }
@@ -180,15 +180,15 @@ impl Reader {
     }
 
     /// The damage found while reading the names.
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[CaptureFinding] {
         &self.findings
     }
 
     /// The records, chunk by chunk.
     pub fn chunks(&self) -> Chunks<'_> {
         Chunks {
-            walk: Walk::new(&self.file, self.bytes),
-            delivered: Delivered::default(),
+            walk: ChunkWalk::new(&self.file, self.bytes),
+            delivered: DeliveredParts::default(),
         }
     }
 
@@ -197,7 +197,7 @@ impl Reader {
         &self,
         mut take: impl FnMut(&ChunkHeader, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut walk = Walk::new(&self.file, self.bytes);
+        let mut walk = ChunkWalk::new(&self.file, self.bytes);
         while let Some((header, _)) = walk.next(|_| true) {
             take(&header, walk.payload())?;
         }
@@ -205,7 +205,7 @@ impl Reader {
     }
 
     fn read_metadata(&mut self) {
-        let mut walk = Walk::new(&self.file, self.bytes);
+        let mut walk = ChunkWalk::new(&self.file, self.bytes);
         let names = |header: &ChunkHeader| header.kind == ChunkKind::METADATA;
         while let Some((header, at)) = walk.next(names) {
             match header.kind {
@@ -283,20 +283,20 @@ pub(super) fn read_file_header(
 /// Streams the record chunks of a capture. Runs that were written twice, because the process died between writing a run
 /// and marking it as written, appear once.
 pub struct Chunks<'a> {
-    walk: Walk<'a>,
-    delivered: Delivered,
+    walk: ChunkWalk<'a>,
+    delivered: DeliveredParts,
 }
 
 /// The last delivered part of each lane.
 #[derive(Debug, Default)]
-pub(super) struct Delivered {
+pub(super) struct DeliveredParts {
     /// The latest block of each lane and the offset in it up to which its records have been delivered.
     ends: HashMap<u32, (u32, u32)>,
     /// Whether a lane lacks blocks before one that it has.
     pub has_gaps: bool,
 }
 
-impl Delivered {
+impl DeliveredParts {
     /// The number of bytes of a chunk's payload that were delivered before. This may be a part of the chunk, if the
     /// lane wrote more records between the write of a run and its mark.
     pub fn bytes_of(&self, header: &ChunkHeader) -> usize {
@@ -394,7 +394,7 @@ impl Chunks<'_> {
     }
 
     /// The damage found so far.
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[CaptureFinding] {
         &self.walk.findings.list
     }
 
@@ -405,45 +405,45 @@ impl Chunks<'_> {
 }
 
 #[derive(Default)]
-struct Findings {
-    list: Vec<Finding>,
+struct CaptureFindings {
+    list: Vec<CaptureFinding>,
 }
 
-impl Findings {
+impl CaptureFindings {
     fn add(&mut self, offset: u64, what: String) {
         match self.list.len() {
-            MAX_FINDINGS => self.list.push(Finding {
+            MAX_FINDINGS => self.list.push(CaptureFinding {
                 offset,
                 what: "further findings are not listed".into(),
             }),
-            fewer if fewer < MAX_FINDINGS => self.list.push(Finding { offset, what }),
+            fewer if fewer < MAX_FINDINGS => self.list.push(CaptureFinding { offset, what }),
             _ => {}
         }
     }
 }
 
 /// Moves through a file from chunk to chunk.
-struct Walk<'a> {
+struct ChunkWalk<'a> {
     file: &'a File,
     bytes: u64,
     at: u64,
     /// Starts with the payload read last.
     buffer: Vec<u8>,
     payload_bytes: usize,
-    findings: Findings,
+    findings: CaptureFindings,
     /// Total size of the payloads that were read and found damaged.
     wasted: u64,
 }
 
-impl<'a> Walk<'a> {
-    fn new(file: &'a File, bytes: u64) -> Walk<'a> {
-        Walk {
+impl<'a> ChunkWalk<'a> {
+    fn new(file: &'a File, bytes: u64) -> ChunkWalk<'a> {
+        ChunkWalk {
             file,
             bytes,
             at: size_of::<FileHeader>() as u64,
             buffer: Vec::new(),
             payload_bytes: 0,
-            findings: Findings::default(),
+            findings: CaptureFindings::default(),
             wasted: 0,
         }
     }

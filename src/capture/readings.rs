@@ -49,7 +49,7 @@ fn width(before: u64, after: u64) -> u64 {
 
 /// The latest group of readings of one clock, of which one is kept.
 #[derive(Copy, Clone, Debug)]
-struct Group {
+struct ReadingGroup {
     /// Index of the narrowest reading.
     index: usize,
     count: u64,
@@ -62,7 +62,7 @@ pub(super) struct Thinning {
     group_size: u64,
     /// The length of the list at which groups are merged.
     limit: usize,
-    groups: BTreeMap<AgentId, Group>,
+    groups: BTreeMap<AgentId, ReadingGroup>,
 }
 
 impl Default for Thinning {
@@ -90,7 +90,8 @@ impl Thinning {
                 // The first reading is a full group of its own.
                 let count = known.map_or(u64::MAX, |_| 1);
                 let index = list.len();
-                self.groups.insert(reading.clock(), Group { index, count });
+                self.groups
+                    .insert(reading.clock(), ReadingGroup { index, count });
                 list.push(reading);
                 if list.len() >= self.limit {
                     self.halve(list);
@@ -116,7 +117,7 @@ impl Thinning {
                 known => {
                     let count = known.map_or(u64::MAX, |_| self.group_size);
                     let index = list.len();
-                    self.groups.insert(clock, Group { index, count });
+                    self.groups.insert(clock, ReadingGroup { index, count });
                     list.push(reading);
                 }
             }

@@ -38,14 +38,14 @@ pub struct Writer {
 }
 
 struct WriterState {
-    output: Output,
+    output: ChunkOutput,
     ended: Option<WriteError>,
     /// Records that arrived after the capture had ended.
     lost: u64,
 }
 
 /// Where chunks go.
-enum Output {
+enum ChunkOutput {
     File(CaptureFile),
     /// To the process that writes the file.
     #[cfg(target_os = "linux")]
@@ -75,7 +75,7 @@ impl Writer {
             | OFlags::CLOEXEC;
         let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
         let writer = Writer::begin(file, header)?;
-        if let Output::File(file) = &mut writer.locked().output {
+        if let ChunkOutput::File(file) = &mut writer.locked().output {
             file.path = std::path::absolute(path).ok();
         }
         Ok(writer)
@@ -84,10 +84,10 @@ impl Writer {
     /// A writer of metadata to a capture that another process writes.
     #[cfg(target_os = "linux")]
     pub fn to_queue(queue: QueueWriter) -> Writer {
-        Writer::new(Output::Queue(queue))
+        Writer::new(ChunkOutput::Queue(queue))
     }
 
-    fn new(output: Output) -> Writer {
+    fn new(output: ChunkOutput) -> Writer {
         Writer {
             state: Arc::new(Mutex::new(WriterState {
                 output,
@@ -120,7 +120,7 @@ impl Writer {
             bytes = bytes.next_multiple_of(8);
             file.set_len(bytes)?;
         }
-        Ok(Writer::new(Output::File(CaptureFile {
+        Ok(Writer::new(ChunkOutput::File(CaptureFile {
             file,
             identity: identity(&stat),
             path: None,
@@ -150,7 +150,7 @@ impl Writer {
         debug_assert!(payload.len() <= MAX_PAYLOAD && payload.len().is_multiple_of(8));
         let mut state = self.locked();
         #[cfg(target_os = "linux")]
-        if let Output::Queue(queue) = &mut state.output {
+        if let ChunkOutput::Queue(queue) = &mut state.output {
             // Later metadata may find room again. The queue counts what it lost.
             return queue.metadata(payload).map_err(|error| WriteError {
                 bytes: 0,
@@ -188,9 +188,9 @@ impl Writer {
     /// Length of the capture.
     pub fn bytes(&self) -> u64 {
         match &self.locked().output {
-            Output::File(file) => file.bytes,
+            ChunkOutput::File(file) => file.bytes,
             #[cfg(target_os = "linux")]
-            Output::Queue(_) => 0,
+            ChunkOutput::Queue(_) => 0,
         }
     }
 
@@ -206,10 +206,10 @@ impl WriterState {
             return Err(ended.clone());
         }
         let file = match &mut self.output {
-            Output::File(file) => file,
+            ChunkOutput::File(file) => file,
             // Only metadata goes through a queue.
             #[cfg(target_os = "linux")]
-            Output::Queue(_) => return Ok(()),
+            ChunkOutput::Queue(_) => return Ok(()),
         };
         file.append(parts).map_err(|error| {
             let ended = WriteError {

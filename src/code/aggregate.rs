@@ -1,8 +1,8 @@
 //! Samples counted by address.
 //!
 //! [`Aggregates`] reads samples in place, as they are streamed, and counts for each dispatch the samples at each
-//! address with each [`Outcome`]. A complete dispatch is removed, and added to its kernel ([`Kernels`]) or written as
-//! records ([`DispatchSamples::records`]). Memory is bounded: the owner removes the oldest dispatches
+//! address with each [`WaveOutcome`]. A complete dispatch is removed, and added to its kernel ([`SampledKernels`]) or
+//! written as records ([`DispatchSamples::records`]). Memory is bounded: the owner removes the oldest dispatches
 //! ([`Aggregates::excess`]) if there are more entries than a maximum. Nothing is lost by that: later samples of such a
 //! dispatch are counted separately, and the sums are the same.
 
@@ -22,7 +22,7 @@ pub const MAX_DISPATCHES: usize = 1 << 14;
 
 /// The state of the sampled wave.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Outcome {
+pub struct WaveOutcome {
     /// The sampling method. Host-trap samples contain nothing else.
     pub method: SamplingMethod,
     /// The type of the instruction that the wave issued; [`InstructionType::NONE`] if it did not issue.
@@ -33,9 +33,9 @@ pub struct Outcome {
     pub stall: StallReason,
 }
 
-impl Outcome {
+impl WaveOutcome {
     /// The outcome of host-trap samples.
-    pub const HOST_TRAP: Outcome = Outcome {
+    pub const HOST_TRAP: WaveOutcome = WaveOutcome {
         method: SamplingMethod::HOST_TRAP,
         instruction: InstructionType::NONE,
         reason: NotIssued::NONE,
@@ -44,8 +44,8 @@ impl Outcome {
 
     /// The outcome of a stochastic sample.
     #[inline]
-    pub fn of(sample: &StochasticSample) -> Outcome {
-        Outcome {
+    pub fn of(sample: &StochasticSample) -> WaveOutcome {
+        WaveOutcome {
             method: SamplingMethod::STOCHASTIC,
             instruction: sample.issued().unwrap_or(InstructionType::NONE),
             reason: sample.not_issued().unwrap_or(NotIssued::NONE),
@@ -78,10 +78,10 @@ impl Outcome {
         ])
     }
 
-    /// The outcome whose [`Outcome::code`] is `code`.
-    pub fn from_code(code: u32) -> Outcome {
+    /// The outcome whose [`WaveOutcome::code`] is `code`.
+    pub fn from_code(code: u32) -> WaveOutcome {
         let [stall, reason, instruction, method] = code.to_le_bytes();
-        Outcome {
+        WaveOutcome {
             method: SamplingMethod(method),
             instruction: InstructionType(instruction),
             reason: NotIssued(reason),
@@ -116,7 +116,7 @@ impl Count {
 }
 
 /// An address and an outcome, as three numbers.
-type Key = (CodeObjectId, u64, u32);
+type OutcomeKey = (CodeObjectId, u64, u32);
 
 /// The samples of one dispatch; or of a kernel, if the agent cannot identify dispatches.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ pub struct DispatchSamples {
     pub agent: AgentId,
     /// The kernel.
     pub kernel: KernelId,
-    table: NumberMap<Key, Count>,
+    table: NumberMap<OutcomeKey, Count>,
     all: u64,
 }
 
@@ -140,13 +140,13 @@ impl DispatchSamples {
     }
 
     /// The counts, in no order.
-    pub fn entries(&self) -> impl Iterator<Item = (Address, Outcome, Count)> {
+    pub fn entries(&self) -> impl Iterator<Item = (Address, WaveOutcome, Count)> {
         entries(&self.table)
     }
 
     /// The number of samples with each outcome, in descending order.
-    pub fn outcomes(&self) -> Vec<(Outcome, u64)> {
-        let mut list: Vec<(Outcome, u64)> = Vec::new();
+    pub fn outcomes(&self) -> Vec<(WaveOutcome, u64)> {
+        let mut list: Vec<(WaveOutcome, u64)> = Vec::new();
         for (_, outcome, count) in self.entries() {
             match list.iter_mut().find(|(known, _)| *known == outcome) {
                 Some((_, sum)) => *sum += count.samples,
@@ -180,20 +180,22 @@ impl DispatchSamples {
     }
 }
 
-fn entries(table: &NumberMap<Key, Count>) -> impl Iterator<Item = (Address, Outcome, Count)> {
+fn entries(
+    table: &NumberMap<OutcomeKey, Count>,
+) -> impl Iterator<Item = (Address, WaveOutcome, Count)> {
     table.iter().map(|((code_object, offset, outcome), count)| {
         let address = Address {
             code_object: *code_object,
             offset: *offset,
         };
-        (address, Outcome::from_code(*outcome), *count)
+        (address, WaveOutcome::from_code(*outcome), *count)
     })
 }
 
 /// The key of a dispatch; without a dispatch id, agent and kernel are the key.
-type Group = (WorkId, AgentId, KernelId);
+type DispatchKey = (WorkId, AgentId, KernelId);
 
-fn group(work: WorkId, agent: AgentId, kernel: KernelId) -> Group {
+fn group(work: WorkId, agent: AgentId, kernel: KernelId) -> DispatchKey {
     if work.is_some() {
         (work, AgentId::NONE, KernelId::NONE)
     } else {
@@ -207,13 +209,13 @@ pub struct Aggregates {
     /// Freed slots are reused.
     dispatches: Vec<Option<DispatchSamples>>,
     free: Vec<u32>,
-    places: NumberMap<Group, u32>,
+    places: NumberMap<DispatchKey, u32>,
     /// In the order of their arrival; includes dispatches that have been removed since.
-    order: VecDeque<Group>,
-    latest: Option<(Group, u32)>,
+    order: VecDeque<DispatchKey>,
+    latest: Option<(DispatchKey, u32)>,
     entries: usize,
     /// Empty tables for reuse by new dispatches.
-    spare: Vec<NumberMap<Key, Count>>,
+    spare: Vec<NumberMap<OutcomeKey, Count>>,
 }
 
 /// Maximum number of tables that are kept for reuse, and maximum capacity of each.
@@ -224,17 +226,17 @@ impl Aggregates {
     /// Counts a host-trap sample.
     #[inline]
     pub fn host_trap(&mut self, sample: &HostTrapSample) {
-        self.sample(sample, Outcome::HOST_TRAP, false);
+        self.sample(sample, WaveOutcome::HOST_TRAP, false);
     }
 
     /// Counts a stochastic sample.
     #[inline]
     pub fn stochastic(&mut self, sample: &StochasticSample) {
-        self.sample(sample.place(), Outcome::of(sample), sample.is_latency());
+        self.sample(sample.place(), WaveOutcome::of(sample), sample.is_latency());
     }
 
     #[inline]
-    fn sample(&mut self, sample: &HostTrapSample, outcome: Outcome, is_latency: bool) {
+    fn sample(&mut self, sample: &HostTrapSample, outcome: WaveOutcome, is_latency: bool) {
         let key = (sample.code_object, sample.offset, outcome.code());
         let count = Count {
             samples: 1,
@@ -248,7 +250,7 @@ impl Aggregates {
 
     /// Adds counts from a record.
     pub fn aggregate(&mut self, record: &SampleAggregate) {
-        let outcome = Outcome {
+        let outcome = WaveOutcome {
             method: record.method,
             instruction: record.instruction,
             reason: record.reason,
@@ -268,8 +270,8 @@ impl Aggregates {
     #[inline]
     fn count(
         &mut self,
-        group: Group,
-        key: Key,
+        group: DispatchKey,
+        key: OutcomeKey,
         count: Count,
         whose: impl FnOnce() -> (CorrelationId, AgentId, KernelId),
     ) {
@@ -292,7 +294,7 @@ impl Aggregates {
 
     fn place(
         &mut self,
-        group: Group,
+        group: DispatchKey,
         whose: impl FnOnce() -> (CorrelationId, AgentId, KernelId),
     ) -> u32 {
         let place = match self.places.get(&group) {
@@ -361,7 +363,7 @@ impl Aggregates {
         }
     }
 
-    fn take_group(&mut self, group: Group) -> Option<DispatchSamples> {
+    fn take_group(&mut self, group: DispatchKey) -> Option<DispatchSamples> {
         let place = self.places.remove(&group)?;
         self.latest = None;
         self.free.push(place);
@@ -382,7 +384,7 @@ impl Aggregates {
 /// The samples of one kernel on one agent.
 #[derive(Clone, Debug, Default)]
 pub struct KernelSamples {
-    table: NumberMap<Key, Count>,
+    table: NumberMap<OutcomeKey, Count>,
     totals: Vec<(SamplingMethod, Totals)>,
 }
 
@@ -399,7 +401,7 @@ pub struct Totals {
 
 impl KernelSamples {
     /// The counts, in no order.
-    pub fn entries(&self) -> impl Iterator<Item = (Address, Outcome, Count)> {
+    pub fn entries(&self) -> impl Iterator<Item = (Address, WaveOutcome, Count)> {
         entries(&self.table)
     }
 
@@ -420,12 +422,12 @@ impl KernelSamples {
 
 /// The samples of kernels, from complete dispatches.
 #[derive(Debug, Default)]
-pub struct Kernels {
+pub struct SampledKernels {
     kernels: NumberMap<(AgentId, KernelId), KernelSamples>,
     entries: usize,
 }
 
-impl Kernels {
+impl SampledKernels {
     /// Adds the samples of a dispatch.
     pub fn fold(&mut self, dispatch: &DispatchSamples) {
         let kernel = self.kernel(dispatch.agent, dispatch.kernel);

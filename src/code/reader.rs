@@ -2,7 +2,7 @@
 //!
 //! The reader needs a DWARF parser and a disassembler, which do not belong into every recorded program. The command
 //! links with it and names it by [`link`]; a recorded program opens `libgputrail-symbols.so` instead, and only when a
-//! tool requests source lines. Both use the same table of C functions, [`Functions`].
+//! tool requests source lines. Both use the same table of C functions, [`ReaderFunctions`].
 //!
 //! The bytes of an ELF file come from compilers and captures and are not trusted: a damaged file is an error or an
 //! address without lines, never a panic or memory without bounds.
@@ -13,9 +13,9 @@ use std::io::Write;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// Version of [`Functions`] and of the structures that its functions exchange.
+/// Version of [`ReaderFunctions`] and of the structures that its functions exchange.
 pub const VERSION: u32 = 1;
-/// Name under which the library exports its [`Functions`].
+/// Name under which the library exports its [`ReaderFunctions`].
 pub const EXPORT: &str = "GPUTRAIL_SYMBOLS";
 /// Maximum number of instructions that are listed of one function.
 pub const MAX_INSTRUCTIONS: usize = 1 << 16;
@@ -26,7 +26,7 @@ pub const MAX_NAME: usize = 4096;
 
 /// The functions of the reader. The library exports one such table.
 #[repr(C)]
-pub struct Functions {
+pub struct ReaderFunctions {
     /// Equals [`VERSION`]. The rest is valid only then.
     pub version: u32,
     /// Opens the ELF file in `bytes[..length]`, which it copies from. On failure it returns null and sets `error`,
@@ -146,16 +146,16 @@ pub fn truncated(name: &str) -> &str {
 const LIBRARY: &str = "libgputrail-symbols.so.0";
 
 // No lock: a forked child would inherit it locked. Two threads may open the library at once, which does no harm.
-static OPENED: AtomicPtr<Functions> = AtomicPtr::new(ptr::null_mut());
+static OPENED: AtomicPtr<ReaderFunctions> = AtomicPtr::new(ptr::null_mut());
 static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Has [`functions`] return this table, of a reader that the program is linked with, instead of opening the library.
-pub fn link(functions: &'static Functions) {
+pub fn link(functions: &'static ReaderFunctions) {
     OPENED.store(ptr::from_ref(functions).cast_mut(), Ordering::Release);
 }
 
 /// The reader that was [linked](link), or that of the library beside this one. A failure to open it is printed once.
-pub fn functions() -> Option<&'static Functions> {
+pub fn functions() -> Option<&'static ReaderFunctions> {
     let opened = OPENED.load(Ordering::Acquire);
     if !opened.is_null() {
         // SAFETY: a table of a library that is never closed.
@@ -181,13 +181,13 @@ pub fn functions() -> Option<&'static Functions> {
     }
 }
 
-fn open() -> Result<&'static Functions, String> {
+fn open() -> Result<&'static ReaderFunctions, String> {
     let own = system::library_of(functions as *const ()).ok_or("own path is unknown")?;
     let path = own.with_file_name(LIBRARY);
     // SAFETY: the constructors of the library do nothing.
     let library = unsafe { Library::new(&path) }.map_err(|error| system::loader_reason(&error))?;
     // SAFETY: the library's symbol of this name has this type.
-    let functions = unsafe { library.get::<*const Functions>(EXPORT) };
+    let functions = unsafe { library.get::<*const ReaderFunctions>(EXPORT) };
     let functions = *functions
         .map_err(|error| format!("{}: {}", path.display(), system::loader_reason(&error)))?;
     let _ = library.into_raw();

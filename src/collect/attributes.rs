@@ -1,5 +1,5 @@
 //! Attributes of the process that concern how threads and completions are recorded. Tools set them by
-//! [`Attributes`](super::context::Attributes).
+//! [`ProcessAttributes`](super::context::ProcessAttributes).
 
 use super::scope::Scope;
 use gputrail_record::Nanos;

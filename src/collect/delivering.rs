@@ -7,11 +7,11 @@ use std::cell::Cell;
 
 /// Whether the calling thread is in a callback: 0, or the [generation](process::generation) of the process that called back
 /// and 1. A forked child has another generation.
-type Mark = Cell<u64>;
+type CallbackMark = Cell<u64>;
 
 thread_local! {
-    static DELIVERING: Mark = const { Cell::new(0) };
-    static NOTIFYING: Mark = const { Cell::new(0) };
+    static DELIVERING: CallbackMark = const { Cell::new(0) };
+    static NOTIFYING: CallbackMark = const { Cell::new(0) };
 }
 
 #[inline(always)]
@@ -20,16 +20,16 @@ fn here() -> u64 {
 }
 
 /// Marks the calling thread as being in a buffer's callback while this lives.
-pub struct Delivering(u64);
+pub struct InCallback(u64);
 
-impl Delivering {
+impl InCallback {
     /// Marks the calling thread.
-    pub fn begin() -> Delivering {
-        Delivering(DELIVERING.replace(here()))
+    pub fn begin() -> InCallback {
+        InCallback(DELIVERING.replace(here()))
     }
 }
 
-impl Drop for Delivering {
+impl Drop for InCallback {
     fn drop(&mut self) {
         DELIVERING.set(self.0);
     }
@@ -44,7 +44,7 @@ pub(crate) fn is_delivering() -> bool {
 /// making (the simulated ones) on one thread.
 pub(crate) struct Notifying {
     /// The thread's [`NOTIFYING`]. In a loaded library each access by the variable's name costs a call.
-    state: *const Mark,
+    state: *const CallbackMark,
     before: u64,
 }
 

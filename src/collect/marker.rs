@@ -27,7 +27,7 @@ mod registry;
 mod text;
 
 pub use c_text::CText;
-pub use text::Text;
+pub use text::MarkerText;
 
 // The sources of markers.
 pub use {
@@ -54,13 +54,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A marker as its record has it.
 #[derive(Copy, Clone, Debug, Default)]
-pub struct Event<'a> {
+pub struct MarkerEvent<'a> {
     /// The text.
-    pub name: Text<'a>,
+    pub name: MarkerText<'a>,
     /// The domain; empty for the default one.
-    pub domain: Text<'a>,
+    pub domain: MarkerText<'a>,
     /// The category; empty for none.
-    pub category: Text<'a>,
+    pub category: MarkerText<'a>,
     /// The colour as ARGB; 0 for none.
     pub color: u32,
     /// A value.
@@ -80,7 +80,7 @@ pub enum EventValue<'a> {
     /// A number of a kind, as its bits.
     Number(PayloadKind, u64),
     /// A text.
-    Text(Text<'a>),
+    Text(MarkerText<'a>),
 }
 
 impl From<Value> for EventValue<'_> {
@@ -93,15 +93,15 @@ impl From<Value> for EventValue<'_> {
     }
 }
 
-impl<'a> From<Mark<'a>> for Event<'a> {
-    fn from(mark: Mark<'a>) -> Event<'a> {
-        Event {
-            name: Text::Plain(mark.name),
-            domain: Text::Plain(mark.domain),
-            category: Text::Plain(mark.category),
+impl<'a> From<Mark<'a>> for MarkerEvent<'a> {
+    fn from(mark: Mark<'a>) -> MarkerEvent<'a> {
+        MarkerEvent {
+            name: MarkerText::Plain(mark.name),
+            domain: MarkerText::Plain(mark.domain),
+            category: MarkerText::Plain(mark.category),
             color: mark.color,
             payload: mark.payload.map_or(EventValue::None, EventValue::from),
-            ..Event::default()
+            ..MarkerEvent::default()
         }
     }
 }
@@ -151,13 +151,13 @@ pub fn push<'a>(mark: impl Into<Mark<'a>>) -> u32 {
 /// [`Unbalanced::Pop`] if no range is open.
 pub fn pop() -> Result<u32, Unbalanced> {
     let Some(popped) = PUSHED.with(PushedRanges::pop) else {
-        report(MarkerKind::POP, UNBALANCED, &Event::default());
+        report(MarkerKind::POP, UNBALANCED, &MarkerEvent::default());
         return Err(Unbalanced::Pop);
     };
     report(
         MarkerKind::POP,
         popped.id_in_all_domains(),
-        &Event::default(),
+        &MarkerEvent::default(),
     );
     Ok(popped.level)
 }
@@ -168,7 +168,7 @@ pub fn start<'a>(mark: impl Into<Mark<'a>>) -> RangeId {
 }
 
 /// [`start`] for sources of markers.
-pub fn start_event(event: &Event<'_>) -> RangeId {
+pub fn start_event(event: &MarkerEvent<'_>) -> RangeId {
     let range = RANGES.fetch_add(1, Ordering::Relaxed) + 1;
     report(MarkerKind::START, range, event);
     RangeId::from_number(range)
@@ -180,11 +180,11 @@ pub fn start_event(event: &Event<'_>) -> RangeId {
 ///
 /// [`Unbalanced::End`] if no range with that number was started. A second end is not detected; readers count it.
 pub fn end(range: RangeId) -> Result<(), Unbalanced> {
-    end_event(range, &Event::default())
+    end_event(range, &MarkerEvent::default())
 }
 
 /// [`end`] for sources of markers.
-pub fn end_event(range: RangeId, event: &Event<'_>) -> Result<(), Unbalanced> {
+pub fn end_event(range: RangeId, event: &MarkerEvent<'_>) -> Result<(), Unbalanced> {
     match range.number() {
         // No range has this number, so that programs use it where they have started none.
         0 => Err(Unbalanced::End(0)),
@@ -239,13 +239,13 @@ macro_rules! range {
 
 /// Records a marker and calls back its subscribers.
 #[inline]
-pub(crate) fn report(what: MarkerKind, id: u64, event: &Event<'_>) {
+pub(crate) fn report(what: MarkerKind, id: u64, event: &MarkerEvent<'_>) {
     report_in(event.domain, what, id, event);
 }
 
 /// [`report`] of a marker in `domain` instead of that of `event`.
 #[inline]
-fn report_in(domain: Text<'_>, what: MarkerKind, id: u64, event: &Event<'_>) {
+fn report_in(domain: MarkerText<'_>, what: MarkerKind, id: u64, event: &MarkerEvent<'_>) {
     let interest = process::interest(of_marker(what));
     let buffers = process::buffers_for(Kind::MARKER);
     if interest.is_gated() && !is_ignored_at_gate(&event.name) {
@@ -261,15 +261,15 @@ fn report_in(domain: Text<'_>, what: MarkerKind, id: u64, event: &Event<'_>) {
 
 /// Whether a marker of this name neither begins nor ends a recording, as far as the beginning of the name tells.
 #[inline]
-fn is_ignored_at_gate(name: &Text<'_>) -> bool {
+fn is_ignored_at_gate(name: &MarkerText<'_>) -> bool {
     let ignores = |gate: &Gate| gate.ignores(|beginning| name.may_begin_with(beginning));
-    matches!(name, Text::None) || process::gate().is_none_or(ignores)
+    matches!(name, MarkerText::None) || process::gate().is_none_or(ignores)
 }
 
 /// [`report_in`] where the marker may begin or end a recording.
 #[cold]
 #[inline(never)]
-fn report_at_gate(domain: Text<'_>, what: MarkerKind, id: u64, event: &Event<'_>) {
+fn report_at_gate(domain: MarkerText<'_>, what: MarkerKind, id: u64, event: &MarkerEvent<'_>) {
     let name = event.name.read();
     let gate = process::gate().filter(|_| !name.is_empty());
     let due = gate.map_or_else(Due::default, |gate| gate.pass_name(&name));
@@ -291,9 +291,9 @@ fn write(
     thread: Current,
     interest: Interest,
     buffers: Buffers,
-    domain: Text<'_>,
+    domain: MarkerText<'_>,
     (what, id): (MarkerKind, u64),
-    event: &Event<'_>,
+    event: &MarkerEvent<'_>,
 ) {
     let now = if event.time.is_some() {
         event.time

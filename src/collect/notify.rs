@@ -6,8 +6,8 @@
 
 use super::operations;
 use super::switchboard::{
-    Callback, ExternalIds, Payload, SUBSCRIBERS, SubscriberSet, Switchboard, ThreadState, UserData,
-    Within,
+    CallbackArguments, ExternalIds, Payload, ReportedPart, SUBSCRIBERS, SubscriberSet, Switchboard,
+    ThreadState, UserData,
 };
 use gputrail_interface::operations::Phase;
 use gputrail_interface::operations::resource;
@@ -66,8 +66,8 @@ impl<'a> Notifier<'a> {
         self.board.interest(operation).subscribers()
     }
 
-    fn callback(&self, operation: Operation, phase: Phase) -> Callback<'a> {
-        let mut callback = Callback::new(operation, operations::name(operation), phase);
+    fn callback(&self, operation: Operation, phase: Phase) -> CallbackArguments<'a> {
+        let mut callback = CallbackArguments::new(operation, operations::name(operation), phase);
         (callback.thread, callback.correlation) = (self.state.thread(), self.correlation);
         callback.with_kernel(KernelId::NONE, self.board.names())
     }
@@ -84,7 +84,7 @@ impl<'a> Notifier<'a> {
             let mut callback = self.callback(operation, Phase::Instant);
             (callback.payload, callback.kernel) = (payload, kernel);
             let mut user_data = self.board.new_user_data();
-            let ids = ExternalIds::OfThread((self.depth, Within::Call));
+            let ids = ExternalIds::OfThread((self.depth, ReportedPart::Call));
             self.board
                 .notify(self.state, subscribers, &callback, &mut user_data, ids);
         }
@@ -120,7 +120,7 @@ impl<'a> Notifier<'a> {
     }
 
     /// Something begins within the call: words that subscribers left earlier are forgotten.
-    pub fn begin(&self, within: Within, work: WorkId) {
+    pub fn begin(&self, within: ReportedPart, work: WorkId) {
         let place = (self.depth, within);
         self.board.begin_within(self.state, place, work);
     }
@@ -128,7 +128,7 @@ impl<'a> Notifier<'a> {
     /// Calls back at its enter.
     pub fn enter(
         &self,
-        within: Within,
+        within: ReportedPart,
         operation: Operation,
         record: RecordRef<'_>,
         kernel: KernelId,
@@ -146,7 +146,7 @@ impl<'a> Notifier<'a> {
     /// Calls back at its exit the subscribers that were called at its enter.
     pub fn exit(
         &self,
-        within: Within,
+        within: ReportedPart,
         operation: Operation,
         payload: Payload<'_>,
         kernel: KernelId,
@@ -160,12 +160,12 @@ impl<'a> Notifier<'a> {
     }
 
     /// It has ended. Returns the words that subscribers have left.
-    pub fn end(&self, within: Within) -> UserData {
+    pub fn end(&self, within: ReportedPart) -> UserData {
         self.board.end_within(self.state, (self.depth, within))
     }
 
     /// The words that subscribers have left so far.
-    pub fn user_data(&self, within: Within) -> UserData {
+    pub fn user_data(&self, within: ReportedPart) -> UserData {
         self.board.user_data(self.state, (self.depth, within))
     }
 
@@ -173,7 +173,7 @@ impl<'a> Notifier<'a> {
     /// are none.
     pub fn followers(&self, operation: Operation, kernel: KernelId) -> Option<Followers> {
         let subscribers = self.subscribers(operation);
-        let place = (self.depth, Within::Work);
+        let place = (self.depth, ReportedPart::Work);
         (!subscribers.is_none()).then(|| Followers {
             operation,
             subscribers,

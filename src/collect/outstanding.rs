@@ -140,14 +140,14 @@ pub struct OfThread<S> {
 const PATIENCE: u32 = 100_000;
 
 /// A slot that was taken, whose callback is being set.
-pub struct Taken<'a> {
+pub struct TakenSlot<'a> {
     slot: &'a Slot,
     /// The slot's ticket, for the callback.
     pub ticket: Ticket,
 }
 
 /// A slot that was claimed: it must be freed, parked or put back.
-pub struct Claim<'a> {
+pub struct ClaimedSlot<'a> {
     slot: &'a Slot,
     ticket: Ticket,
 }
@@ -228,7 +228,7 @@ impl<S> Outstanding<S> {
     /// Takes a slot for `work`; `None` if the slab is full. `own` is the calling thread's, which sets the callback now,
     /// and [opens](Outstanding::publish) the slot to others then.
     #[inline(always)]
-    pub fn take(&self, work: OutstandingWork, own: &OfThread<S>) -> Option<Taken<'_>> {
+    pub fn take(&self, work: OutstandingWork, own: &OfThread<S>) -> Option<TakenSlot<'_>> {
         let slots = self.slots();
         let index = own.take().or_else(|| self.pop(slots))?;
         let slot = slots.get(index)?;
@@ -249,7 +249,7 @@ impl<S> Outstanding<S> {
         own.setting.store(ticket.0, Ordering::Relaxed);
         let time = work.window.1.0;
         own.callback_time.store(time, Ordering::Relaxed);
-        Some(Taken { slot, ticket })
+        Some(TakenSlot { slot, ticket })
     }
 
     /// Lets subscribers follow the work of `ticket`, which the calling thread has just taken.
@@ -265,7 +265,7 @@ impl<S> Outstanding<S> {
     /// The callback is set: from now on any thread may claim the slot. If the callback has come meanwhile on another
     /// thread, the caller gets the claim, and completes the work.
     #[inline(always)]
-    pub fn publish<'a>(&self, taken: Taken<'a>, own: &OfThread<S>) -> Option<Claim<'a>> {
+    pub fn publish<'a>(&self, taken: TakenSlot<'a>, own: &OfThread<S>) -> Option<ClaimedSlot<'a>> {
         own.setting.store(0, Ordering::Relaxed);
         own.callback_time.store(0, Ordering::Relaxed);
         let state = taken.slot.state.load(Ordering::Relaxed);
@@ -280,7 +280,7 @@ impl<S> Outstanding<S> {
 
     /// The slot of a callback on the thread whose `own` this is, if it is called while that thread sets it.
     #[inline(always)]
-    pub fn claim_in_enqueue(&self, ticket: Ticket, own: &OfThread<S>) -> Option<Claim<'_>> {
+    pub fn claim_in_enqueue(&self, ticket: Ticket, own: &OfThread<S>) -> Option<ClaimedSlot<'_>> {
         if own.setting.load(Ordering::Relaxed) != ticket.0 {
             return None;
         }
@@ -288,16 +288,16 @@ impl<S> Outstanding<S> {
         own.setting.store(0, Ordering::Relaxed);
         // Nobody but this thread does anything to it, nor will: the callback comes once.
         slot.state.store(ticket.state(CLAIMED), Ordering::Relaxed);
-        Some(Claim::of(slot, ticket))
+        Some(ClaimedSlot::of(slot, ticket))
     }
 
     /// The slot of a callback, unless another thread has claimed it.
     #[inline]
-    pub fn claim(&self, ticket: Ticket) -> Option<Claim<'_>> {
+    pub fn claim(&self, ticket: Ticket) -> Option<ClaimedSlot<'_>> {
         let slot = self.slots().get(ticket.index())?;
         loop {
             if transition(slot, ticket, PENDING, CLAIMED) {
-                return Some(Claim::of(slot, ticket));
+                return Some(ClaimedSlot::of(slot, ticket));
             }
             // A sweep asks about the work: it will find it complete, or find this state. So will the thread that still
             // sets the callback.
@@ -319,8 +319,8 @@ impl<S> Outstanding<S> {
     /// call, and asks whether it has completed. Those for which `completed` says no are put back.
     pub fn sweep(
         &self,
-        mut completed: impl FnMut(&Claim<'_>) -> bool,
-        mut done: impl FnMut(Claim<'_>),
+        mut completed: impl FnMut(&ClaimedSlot<'_>) -> bool,
+        mut done: impl FnMut(ClaimedSlot<'_>),
     ) {
         for (index, slot) in self.in_use() {
             let state = slot.state.load(Ordering::Relaxed);
@@ -328,7 +328,7 @@ impl<S> Outstanding<S> {
             if state != ticket.state(PENDING) || !transition(slot, ticket, PENDING, SWEPT) {
                 continue;
             }
-            let claim = Claim::of(slot, ticket);
+            let claim = ClaimedSlot::of(slot, ticket);
             if completed(&claim) || !transition(slot, ticket, SWEPT, PENDING) {
                 slot.state.store(ticket.state(CLAIMED), Ordering::Relaxed);
                 done(claim);
@@ -370,12 +370,12 @@ impl<S> Outstanding<S> {
             let buffers = Buffers(slot.buffers.load(Ordering::Relaxed));
             write(buffers, slot.completion());
             self.parked.fetch_sub(1, Ordering::Relaxed);
-            self.free(Claim::of(slot, ticket), None);
+            self.free(ClaimedSlot::of(slot, ticket), None);
         }
     }
 
     /// Claims what is parked and has followers, one after the other.
-    pub fn take_postponed(&self, mut notify: impl FnMut(Claim<'_>, Completion)) {
+    pub fn take_postponed(&self, mut notify: impl FnMut(ClaimedSlot<'_>, Completion)) {
         for (index, slot) in self.in_use() {
             let state = slot.state.load(Ordering::Relaxed);
             let ticket = Ticket((state >> STATE_BITS) << INDEX_BITS | index as u64);
@@ -386,7 +386,7 @@ impl<S> Outstanding<S> {
                 continue;
             }
             self.parked.fetch_sub(1, Ordering::Relaxed);
-            notify(Claim::of(slot, ticket), slot.completion());
+            notify(ClaimedSlot::of(slot, ticket), slot.completion());
         }
     }
 
@@ -405,7 +405,7 @@ impl<S> Outstanding<S> {
 
     /// Gives the slot back; to `own`, if it is the calling thread's and keeps none.
     #[inline(always)]
-    pub fn free(&self, claim: Claim<'_>, own: Option<&OfThread<S>>) {
+    pub fn free(&self, claim: ClaimedSlot<'_>, own: Option<&OfThread<S>>) {
         let free = claim.ticket.state(FREE);
         // Release: pairs with the acquire in `settle`: what was written for the work is there.
         claim.slot.state.store(free, Ordering::Release);
@@ -419,7 +419,7 @@ impl<S> Outstanding<S> {
     }
 
     #[inline(never)]
-    fn push(&self, claim: Claim<'_>) {
+    fn push(&self, claim: ClaimedSlot<'_>) {
         let index = claim.ticket.index() as u64;
         let mut head = self.free.load(Ordering::Relaxed);
         loop {
@@ -437,7 +437,7 @@ impl<S> Outstanding<S> {
     }
 
     /// Keeps `completion` in the slot until somebody can write it to `buffers`.
-    pub fn park(&self, claim: Claim<'_>, buffers: Buffers, completion: &Completion) {
+    pub fn park(&self, claim: ClaimedSlot<'_>, buffers: Buffers, completion: &Completion) {
         let slot = claim.slot;
         slot.buffers.store(buffers.0, Ordering::Relaxed);
         slot.queued.store(completion.queued.0, Ordering::Relaxed);
@@ -541,21 +541,21 @@ impl Slot {
     }
 }
 
-impl<'a> Taken<'a> {
+impl<'a> TakenSlot<'a> {
     #[inline(never)]
-    fn publish(self) -> Option<Claim<'a>> {
-        let Taken { slot, ticket } = self;
+    fn publish(self) -> Option<ClaimedSlot<'a>> {
+        let TakenSlot { slot, ticket } = self;
         let (setting, pending) = (ticket.state(SETTING), ticket.state(PENDING));
         // Release: pairs with the acquire of whoever claims it.
         let opened =
             slot.state
                 .compare_exchange(setting, pending, Ordering::Release, Ordering::Relaxed);
         (opened.is_err() && transition(slot, ticket, FIRED, CLAIMED))
-            .then(|| Claim::of(slot, ticket))
+            .then(|| ClaimedSlot::of(slot, ticket))
     }
 }
 
-impl<'a> Claim<'a> {
+impl<'a> ClaimedSlot<'a> {
     /// Only `buffers` get the completion.
     #[cold]
     pub fn keep_for(&self, buffers: Buffers) {
@@ -604,8 +604,8 @@ impl<'a> Claim<'a> {
     }
 
     #[inline(always)]
-    fn of(slot: &'a Slot, ticket: Ticket) -> Claim<'a> {
-        Claim { slot, ticket }
+    fn of(slot: &'a Slot, ticket: Ticket) -> ClaimedSlot<'a> {
+        ClaimedSlot { slot, ticket }
     }
 }
 

@@ -18,7 +18,7 @@ mod table;
 mod thread;
 
 pub use beginning::{
-    Attached, BeginRecording, attach, attach_before_tools, attach_with, begin, begin_for_tool,
+    AttachOutcome, BeginRecording, attach, attach_before_tools, attach_with, begin, begin_for_tool,
     load_tools,
 };
 pub use calls::{flush_due, interest, late_calls, pass_gate};

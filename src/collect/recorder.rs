@@ -11,10 +11,11 @@ use crate::counting::{
 };
 use crate::marker::ids;
 use crate::rank;
-use crate::sampling::{Delivery, SamplingError};
+use crate::sampling::{SampleDelivery, SamplingError};
 use crate::scope::{Gate, Scope};
 use crate::switchboard::{
-    Buffers, Consumer, ContextKey, Interest, KindSet, Selection, SlowCalls, Switchboard, TooMany,
+    Buffers, ContextKey, Interest, KindSet, RecordSelection, ServiceConsumer, SlowCalls,
+    Switchboard, TooMany,
 };
 use gputrail_buffer::clock::{self, TickSource};
 use gputrail_buffer::platform::inside::message;
@@ -209,7 +210,7 @@ impl Recorder {
         }
         let context = board.add_context().map_err(|_| RecorderError::Contexts)?;
         board
-            .add_service(context, Consumer::Buffer(key.slot), recorded(scope))
+            .add_service(context, ServiceConsumer::Buffer(key.slot), recorded(scope))
             .map_err(|_| RecorderError::Contexts)?;
         board.set_recording(context);
         if scope.counters.is_some() {
@@ -280,7 +281,7 @@ impl Recorder {
         let Some(request) = self.sampling else {
             return Ok(());
         };
-        let delivery = Delivery {
+        let delivery = SampleDelivery {
             buffers: self.buffers(),
             deliver: self.deliver,
         };
@@ -531,8 +532,8 @@ impl Recorder {
 
 /// The selection of a recording: everything except the external ids of every call, since it keeps each push and pop,
 /// and except retirements, which would need a count of the work of each call.
-fn recorded(scope: &Scope) -> Selection {
-    let mut selection = Selection::all();
+fn recorded(scope: &Scope) -> RecordSelection {
+    let mut selection = RecordSelection::all();
     selection.kinds = KindSet::ALL.without(KindSet::of(&[
         Kind::EXTERNAL_CORRELATION,
         Kind::RETIREMENT,

@@ -10,13 +10,13 @@ static ALWAYS_ON: AtomicU32 = AtomicU32::new(0);
 
 /// The words that each observed call reads, in one cache line that changes with the switch only.
 #[repr(align(64))]
-struct Followed {
+struct FollowedSwitch {
     word: AtomicPtr<AtomicU32>,
     /// The value of the word that the recording has followed.
     latest: AtomicU32,
 }
 
-static FOLLOWED: Followed = Followed {
+static FOLLOWED: FollowedSwitch = FollowedSwitch {
     word: AtomicPtr::new((&raw const ALWAYS_ON).cast_mut()),
     latest: AtomicU32::new(0),
 };

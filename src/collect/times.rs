@@ -13,7 +13,7 @@ use std::collections::HashMap;
 const MAX_SNAPSHOTS: usize = 64;
 
 /// Converts times; see the module.
-pub struct Times {
+pub struct TimeConverter {
     names: Names,
     snapshots: Vec<ClockSnapshot>,
     host: HostClock,
@@ -32,12 +32,12 @@ struct FittedAgent {
     snapshots: Ticks,
 }
 
-impl Times {
+impl TimeConverter {
     /// Creates a converter for the process and the agents of `names`. Reads the host's clocks.
-    pub fn new(names: Names) -> Result<Times, NoSnapshot> {
+    pub fn new(names: Names) -> Result<TimeConverter, NoSnapshot> {
         let frequency = clock::frequency();
         let snapshots = vec![clock::snapshot()];
-        Ok(Times {
+        Ok(TimeConverter {
             names,
             host: HostClock::new(clock::init(), frequency, &snapshots)?,
             snapshots,
@@ -63,8 +63,8 @@ impl Times {
         self.clock_of(agent)?.to_boottime(time)
     }
 
-    /// [`device`](Times::device) of the times of work that was enqueued at `enqueued`. None of them is before that by less than the
-    /// error of the two clocks.
+    /// [`device`](TimeConverter::device) of the times of work that was enqueued at `enqueued`. None of them is before
+    /// that by less than the error of the two clocks.
     pub fn of_work<const N: usize>(
         &mut self,
         agent: AgentId,
@@ -114,7 +114,7 @@ impl Times {
     /// How far times of `agent` may be off. `None`: the agent's clock is not known yet.
     pub fn device_error(&mut self, agent: AgentId) -> Option<Nanos> {
         let clock = self.clock_of(agent)?;
-        (clock.domain() != clock::Domain::Unknown).then(|| clock.error_bound())
+        (clock.domain() != clock::ClockDomain::Unknown).then(|| clock.error_bound())
     }
 
     /// Reads the host's clocks if the last reading is old enough.
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn now_is_what_the_clock_shows() {
-        let mut times = Times::new(Names::new()).unwrap();
+        let mut times = TimeConverter::new(Names::new()).unwrap();
         for _ in 0..200 {
             let before = SystemClock::Boottime.read();
             let now = times.host(clock::now());
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn an_agents_times_are_known_once_its_clock_has_been_read() {
         let names = Names::new();
-        let mut times = Times::new(names.clone()).unwrap();
+        let mut times = TimeConverter::new(names.clone()).unwrap();
         let agent = AgentId(1);
         let time = DeviceTime(SystemClock::MonotonicRaw.read().0);
         assert_eq!(times.device(agent, time), None);

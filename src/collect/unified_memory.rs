@@ -4,7 +4,7 @@
 //! [`UNIFIED_MEMORY_COUNTER`](gputrail_record::Kind::UNIFIED_MEMORY_COUNTER) go to buffers that want them; this narrows what
 //! they hold. Migrations are copies, which a selection of kinds leaves out.
 
-use super::context::{Attributes, ToolError};
+use super::context::{ProcessAttributes, ToolError};
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_record::{AgentId, UnifiedMemoryCounterKind};
 use std::collections::BTreeMap;
@@ -12,17 +12,17 @@ use std::sync::Mutex;
 
 /// The enabled counters, as bits by their numbers: of all agents, and of those that differ.
 #[derive(Debug)]
-pub struct Enabled {
+pub struct EnabledCounters {
     /// The counters of all agents without an entry of their own.
     pub all: u32,
     /// The counters of agents that differ.
     pub of_agents: BTreeMap<AgentId, u32>,
 }
 
-static ENABLED: Mutex<Enabled> = Mutex::new(Enabled::NEW);
+static ENABLED: Mutex<EnabledCounters> = Mutex::new(EnabledCounters::NEW);
 
-impl Enabled {
-    const NEW: Enabled = Enabled {
+impl EnabledCounters {
+    const NEW: EnabledCounters = EnabledCounters {
         all: u32::MAX,
         of_agents: BTreeMap::new(),
     };
@@ -55,7 +55,7 @@ pub fn configure(
     counter: UnifiedMemoryCounterKind,
     enable: bool,
 ) -> Result<(), ToolError> {
-    if Attributes::are_locked() {
+    if ProcessAttributes::are_locked() {
         return Err(ToolError::AttributesLocked);
     }
     lock_std(&ENABLED).configure(agent, 1 << (counter.0 & 31), enable);
@@ -76,7 +76,7 @@ pub fn is_enabled(
 }
 
 /// Calls `with` with what is enabled.
-pub fn with_enabled<R>(with: impl FnOnce(&Enabled) -> R) -> R {
+pub fn with_enabled<R>(with: impl FnOnce(&EnabledCounters) -> R) -> R {
     with(&lock_std(&ENABLED))
 }
 
@@ -89,7 +89,7 @@ mod tests {
         let (one, other) = (AgentId(1), AgentId(2));
         let faults = UnifiedMemoryCounterKind::DEVICE_PAGE_FAULT;
         let bit = 1 << faults.0;
-        let mut enabled = Enabled::NEW;
+        let mut enabled = EnabledCounters::NEW;
         enabled.configure(Some(one), bit, false);
         assert!(!enabled.is_enabled(one, faults) && enabled.is_enabled(other, faults));
         assert!(enabled.is_enabled(one, UnifiedMemoryCounterKind::THRASHING));

@@ -5,10 +5,10 @@
 //! made this way ([`Following`] decides that), nothing is lost: it is made from the captures afterwards.
 
 use crate::cli::contents::Contents;
-use crate::trace::{Order, Parts};
+use crate::trace::{TraceCounts, TraceOrder};
 use gputrail_analysis::summary::Summary;
-use gputrail_collect::session::{Arrivals, End, Finished};
-use gputrail_trace::capture::{Ahead as Outcome, Following, Options};
+use gputrail_collect::session::{Arrivals, ProcessEnd, SessionResult};
+use gputrail_trace::capture::{FollowOutcome as Outcome, Following, Options};
 use gputrail_trace::perfetto::Exporter;
 use rustix::fd::BorrowedFd;
 use rustix::process::setpriority_process;
@@ -46,12 +46,12 @@ pub struct Making<'a> {
     running: AtomicBool,
     /// Locked while a part of the capture is read: by the thread that makes the trace, or by the caller who has taken
     /// over.
-    stage: Mutex<Stage<'a>>,
+    stage: Mutex<TraceProgress<'a>>,
 }
 
 /// The progress of a trace.
 #[expect(clippy::large_enum_variant, reason = "there is one")]
-enum Stage<'a> {
+enum TraceProgress<'a> {
     /// No process has attached.
     Waiting(&'a mut Summary),
     Following(Following<'a>),
@@ -78,7 +78,7 @@ impl Ahead {
             options: &self.options,
             arrivals,
             running: AtomicBool::new(true),
-            stage: Mutex::new(Stage::Waiting(&mut self.summary)),
+            stage: Mutex::new(TraceProgress::Waiting(&mut self.summary)),
         }
     }
 
@@ -86,18 +86,20 @@ impl Ahead {
     pub fn deliver(
         self,
         outcome: Option<Outcome>,
-        finished: &Finished,
-    ) -> Option<(PathBuf, Parts)> {
+        finished: &SessionResult,
+    ) -> Option<(PathBuf, TraceCounts)> {
         let whole = match &finished.processes[..] {
             [only] if finished.refused.is_empty() => {
-                only.capture_error.is_none() && only.lost.is_none() && only.end != End::Running
+                only.capture_error.is_none()
+                    && only.lost.is_none()
+                    && only.end != ProcessEnd::Running
             }
             _ => false,
         };
         match outcome {
             Some(Outcome::Whole(report)) if whole => Some((
                 self.file,
-                Parts {
+                TraceCounts {
                     report: *report,
                     summary: self.summary,
                     left_out: 0,
@@ -113,11 +115,14 @@ impl Ahead {
 
 impl<'a> Making<'a> {
     /// Starts a thread that makes the trace until the caller takes over.
-    pub fn start<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Running<'scope, 'a> {
+    pub fn start<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> RunningTrace<'scope, 'a> {
         let thread = std::thread::Builder::new()
             .name("ahead".into())
             .spawn_scoped(scope, move || self.run());
-        Running {
+        RunningTrace {
             making: self,
             thread: thread.ok().map(|handle| handle.thread().clone()),
         }
@@ -147,10 +152,11 @@ impl<'a> Making<'a> {
 
     /// The options of the conversion, created once: reading the properties of the machine takes a while.
     fn options(&self) -> &'a Options {
-        self.options.get_or_init(|| Order::options(self.contents))
+        self.options
+            .get_or_init(|| TraceOrder::options(self.contents))
     }
 
-    fn stage(&self) -> MutexGuard<'_, Stage<'a>> {
+    fn stage(&self) -> MutexGuard<'_, TraceProgress<'a>> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,56 +164,56 @@ impl<'a> Making<'a> {
     fn advance(&self) -> bool {
         let mut stage = self.stage();
         match &mut *stage {
-            Stage::Following(trace) => match trace.advance() {
+            TraceProgress::Following(trace) => match trace.advance() {
                 Ok(more) => more,
                 Err(_) => {
-                    *stage = Stage::Over;
+                    *stage = TraceProgress::Over;
                     false
                 }
             },
-            Stage::Waiting(_) => match self.arrivals.first_capture() {
+            TraceProgress::Waiting(_) => match self.arrivals.first_capture() {
                 Some(capture) => {
-                    *stage = match std::mem::replace(&mut *stage, Stage::Over) {
-                        Stage::Waiting(summary) => self.begin(&capture, summary),
+                    *stage = match std::mem::replace(&mut *stage, TraceProgress::Over) {
+                        TraceProgress::Waiting(summary) => self.begin(&capture, summary),
                         other => other,
                     };
                     true
                 }
                 None => false,
             },
-            Stage::Over => false,
+            TraceProgress::Over => false,
         }
     }
 
     fn settle(&self) {
         let mut stage = self.stage();
-        if let Stage::Following(trace) = &mut *stage
+        if let TraceProgress::Following(trace) = &mut *stage
             && trace.flush().is_err()
         {
-            *stage = Stage::Over;
+            *stage = TraceProgress::Over;
         }
     }
 
-    fn begin(&self, capture: &Path, summary: &'a mut Summary) -> Stage<'a> {
+    fn begin(&self, capture: &Path, summary: &'a mut Summary) -> TraceProgress<'a> {
         match File::create_new(self.file) {
             Ok(file) => {
                 let trace = Exporter::new(Spare(file)).compressed(self.contents.compress);
                 let options = self.options();
-                Stage::Following(Following::new(capture, options, (trace, summary)))
+                TraceProgress::Following(Following::new(capture, options, (trace, summary)))
             }
-            Err(_) => Stage::Over,
+            Err(_) => TraceProgress::Over,
         }
     }
 }
 
 /// A trace that a thread makes.
-pub struct Running<'scope, 'a> {
+pub struct RunningTrace<'scope, 'a> {
     making: &'scope Making<'a>,
     /// The thread, until the caller takes over.
     thread: Option<Thread>,
 }
 
-impl Running<'_, '_> {
+impl RunningTrace<'_, '_> {
     /// A descriptor that becomes readable when it is time to take over: the process has ended its recording.
     pub fn ending(&self) -> Option<BorrowedFd<'_>> {
         let thread = self.thread.as_ref();
@@ -227,7 +233,7 @@ impl Running<'_, '_> {
         }
     }
 
-    /// Reads the next part of the capture, after [`take_over`](Running::take_over); `false` if there is none at
+    /// Reads the next part of the capture, after [`take_over`](RunningTrace::take_over); `false` if there is none at
     /// present.
     pub fn advance(&self) -> bool {
         self.is_taken_over() && self.making.advance()
@@ -241,14 +247,14 @@ impl Running<'_, '_> {
     /// Makes the rest of the trace, after the program has ended and its capture is complete.
     pub fn finish(mut self) -> Option<Outcome> {
         self.take_over();
-        match std::mem::replace(&mut *self.making.stage(), Stage::Over) {
-            Stage::Following(trace) => trace.finish().ok(),
-            Stage::Waiting(_) | Stage::Over => None,
+        match std::mem::replace(&mut *self.making.stage(), TraceProgress::Over) {
+            TraceProgress::Following(trace) => trace.finish().ok(),
+            TraceProgress::Waiting(_) | TraceProgress::Over => None,
         }
     }
 }
 
-impl Drop for Running<'_, '_> {
+impl Drop for RunningTrace<'_, '_> {
     fn drop(&mut self) {
         self.take_over();
     }

@@ -6,7 +6,7 @@ use crate::figures::{bytes, count};
 use crate::input::{Input, unpacked};
 use crate::stdout;
 use anyhow::{Context, anyhow};
-use gputrail_convert::import::{OpenError, Source};
+use gputrail_convert::import::{InputFile, OpenError};
 use gputrail_record::printable;
 use gputrail_trace::perfetto::reader;
 use std::fmt::Write;
@@ -21,7 +21,7 @@ pub fn run(arguments: &Check) -> Result<u8, Failure> {
     let input = match Input::open(&arguments.trace) {
         // A file of no known format may be a trace whose beginning is damaged.
         Err(error) if error.is::<OpenError>() => Input::Trace(
-            Source::open(&arguments.trace).with_context(|| format!("cannot read {path}"))?,
+            InputFile::open(&arguments.trace).with_context(|| format!("cannot read {path}"))?,
         ),
         input => input?,
     };

@@ -32,7 +32,7 @@ struct ProcessContents {
 
 /// Takes the contents of a stream.
 #[derive(Debug, Default)]
-pub struct Contents {
+pub struct StreamContents {
     host: String,
     first: Option<Nanos>,
     last: Option<Nanos>,
@@ -43,7 +43,7 @@ pub struct Contents {
     counters: u64,
 }
 
-impl Contents {
+impl StreamContents {
     /// The lines: `report` is that of the stream.
     pub fn text(&self, report: &Report) -> String {
         let files = &report.files;
@@ -124,7 +124,7 @@ impl Contents {
     }
 }
 
-impl Consumer for Contents {
+impl Consumer for StreamContents {
     gputrail_trace::leave_out!(clocks attributes counters samples stack stack_samples loss note);
 
     fn begin(&mut self, header: &TraceHeader) -> io::Result<()> {

@@ -12,7 +12,7 @@ use crate::figures::{bytes, count, time};
 use crate::stdout;
 use anyhow::{Context, Result, anyhow, bail};
 use gputrail_collect::session::{
-    Action, Controls, ProcessStatus, SESSION_VARIABLE, Status, peer_user,
+    Action, Controls, ProcessStatus, SESSION_VARIABLE, SessionStatus, peer_user,
 };
 use gputrail_record::{Nanos, printable};
 use rustix::net::sockopt::{self, Timeout};
@@ -87,7 +87,7 @@ impl Verb {
 }
 
 /// The socket on which `gputrail record` is controlled.
-pub struct Listener {
+pub struct ControlSocket {
     socket: UnixListener,
     ended: AtomicBool,
     clients: AtomicUsize,
@@ -96,7 +96,7 @@ pub struct Listener {
 }
 
 /// The recording that is controlled.
-pub struct Recording<'a> {
+pub struct ControlledRecording<'a> {
     /// The program, as the user named it.
     pub program: String,
     /// Its process id.
@@ -108,13 +108,13 @@ pub struct Recording<'a> {
     pub make_trace: &'a (dyn Fn(&[PathBuf]) -> Result<PathBuf> + Sync),
 }
 
-impl Listener {
+impl ControlSocket {
     /// Listens in the private `directory` of a session.
-    pub fn bind(directory: &Path) -> Result<Listener> {
+    pub fn bind(directory: &Path) -> Result<ControlSocket> {
         let path = directory.join(SOCKET);
         let socket = UnixListener::bind(&path)
             .with_context(|| format!("cannot make the socket {}", path.display()))?;
-        Ok(Listener {
+        Ok(ControlSocket {
             socket,
             ended: AtomicBool::new(false),
             clients: AtomicUsize::new(0),
@@ -122,8 +122,8 @@ impl Listener {
         })
     }
 
-    /// Answers requests until [`end`](Listener::end), each in a thread of its own.
-    pub fn serve(&self, recording: &Recording<'_>) {
+    /// Answers requests until [`end`](ControlSocket::end), each in a thread of its own.
+    pub fn serve(&self, recording: &ControlledRecording<'_>) {
         std::thread::scope(|scope| {
             for connection in self.socket.incoming() {
                 if self.ended.load(Ordering::Acquire) {
@@ -154,7 +154,7 @@ impl Listener {
         });
     }
 
-    /// Ends [`serve`](Listener::serve).
+    /// Ends [`serve`](ControlSocket::serve).
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
         // Wakes the thread that accepts, also when the file of the socket is gone.
@@ -162,9 +162,13 @@ impl Listener {
     }
 }
 
-impl Listener {
+impl ControlSocket {
     /// Reads a request and answers it.
-    fn answer(&self, connection: &UnixStream, recording: &Recording<'_>) -> std::io::Result<()> {
+    fn answer(
+        &self,
+        connection: &UnixStream,
+        recording: &ControlledRecording<'_>,
+    ) -> std::io::Result<()> {
         connection.set_write_timeout(Some(PATIENCE))?;
         // The directory is private, so the peer is the user, or root.
         let user = peer_user(connection.as_fd());
@@ -183,7 +187,7 @@ impl Listener {
         &self,
         connection: &UnixStream,
         request: &str,
-        recording: &Recording<'_>,
+        recording: &ControlledRecording<'_>,
     ) -> Result<Value> {
         let verb = request
             .strip_prefix(GREETING)
@@ -273,7 +277,7 @@ fn with_signs_of_life<R>(
     })
 }
 
-fn describe(status: &Status, recording: &Recording<'_>) -> Value {
+fn describe(status: &SessionStatus, recording: &ControlledRecording<'_>) -> Value {
     let of = |process: &ProcessStatus| {
         json!({
             "pid": process.pid,

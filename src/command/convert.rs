@@ -13,13 +13,13 @@ use crate::progress::Progress;
 use crate::report::{problems, summary, trace_line};
 use crate::signals::Signals;
 use crate::summary::tables_of as summary_tables;
-use crate::summary_text::{self, Known};
-use crate::trace::Order;
+use crate::summary_text::{self, TraceFacts};
+use crate::trace::TraceOrder;
 use crate::{contents, links, private_dir, stdout, tables};
 use anyhow::{Context, anyhow, bail};
 use gputrail_analysis::summary::Summary;
 use gputrail_capture::Reader;
-use gputrail_convert::import::{Format, Inputs, LocalFile, Recording, Source};
+use gputrail_convert::import::{InputFile, InputFormat, Inputs, LocalFile, Recording};
 use gputrail_convert::{
     Conversion, Outcome, OutputFormat, Part, Selection, TimeBound, deliver_tables,
 };
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: Convert) -> Result<u8, Failure> {
     let inputs = Inputs::open(&arguments.inputs).map_err(|error| anyhow!(error))?;
-    let inputs = inputs.with_options(Order::options(arguments.contents));
+    let inputs = inputs.with_options(TraceOrder::options(arguments.contents));
     let inputs = match arguments.jobs {
         Some(jobs) => inputs.with_jobs(jobs as usize),
         None => inputs,
@@ -52,7 +52,7 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
         && format == OutputFormat::Perfetto
         && inputs.are_known()
         && let [captures] = inputs.recordings()
-        && captures.format() == Format::Capture
+        && captures.format() == InputFormat::Capture
         && let Some(files) = plain_files(captures)
     {
         return convert_captures(&arguments, &files);
@@ -104,7 +104,7 @@ fn refuse_compression(contents: Contents, format: OutputFormat) -> anyhow::Resul
 
 /// Lists the contents of the inputs, as far as they are selected, and what the output would leave out.
 fn list_contents(conversion: &Conversion, format: OutputFormat) -> Result<u8, Failure> {
-    let mut contents = contents::Contents::default();
+    let mut contents = contents::StreamContents::default();
     let outcome = conversion
         .try_out(format, &mut contents)
         .map_err(|error| anyhow!(error))?;
@@ -412,7 +412,7 @@ fn output(arguments: &Convert, first: &Path, extension: &str) -> anyhow::Result<
 
 /// The paths of a recording's files, if they can be read as they are.
 fn plain_files(recording: &Recording) -> Option<Vec<PathBuf>> {
-    let path = |source: &Source| match source.local_file() {
+    let path = |source: &InputFile| match source.local_file() {
         Ok(LocalFile::Own(path)) => Some(path),
         _ => None,
     };
@@ -442,7 +442,7 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
     let path = output.path(std::process::id())?;
     let read = captures.iter().map(PathBuf::as_path);
     refuse_inputs(std::slice::from_ref(&path), read)?;
-    let made = Order {
+    let made = TraceOrder {
         captures,
         output: &output,
         path: &path,
@@ -456,9 +456,9 @@ fn convert_captures(arguments: &Convert, captures: &[PathBuf]) -> Result<u8, Fai
     if !arguments.quiet {
         summary_text::print(
             &made,
-            &Known {
+            &TraceFacts {
                 incomplete,
-                ..Known::default()
+                ..TraceFacts::default()
             },
         );
     }

@@ -13,8 +13,8 @@ use crate::messages::say;
 use crate::output::{Output, WORKSHOP_PREFIX, folder_of, refuse_older};
 use crate::ranks::Job;
 use crate::signals::Signals;
-use crate::summary_text::{self, Known};
-use crate::trace::{self, Order};
+use crate::summary_text::{self, TraceFacts};
+use crate::trace::{self, TraceOrder};
 use crate::{links, private_dir, questions, record};
 use anyhow::{Context, anyhow};
 use clap::Parser;
@@ -54,7 +54,7 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     let path = output.path(std::process::id())?;
     let capture = workshop.path().join("demo.gputrail");
     record_here(&capture, &arguments, carried)?;
-    let made = Order {
+    let made = TraceOrder {
         captures: std::slice::from_ref(&capture),
         output: &output,
         path: &path,
@@ -73,9 +73,9 @@ pub fn run(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     }
     if !arguments.quiet {
         let choice = arguments.counting.choice()?;
-        let known = Known {
+        let known = TraceFacts {
             counters: choice.as_ref(),
-            ..Known::default()
+            ..TraceFacts::default()
         };
         summary_text::print(&made, &known);
     }
@@ -158,12 +158,12 @@ fn run_with_tools(arguments: Demo, carried: Carried) -> Result<u8, Failure> {
     record::run(*record, carried)
 }
 
-type Run = unsafe extern "C" fn(*const Options, *mut c_void) -> i32;
+type RunFunction = unsafe extern "C" fn(*const DemoOptions, *mut c_void) -> i32;
 type LastError = unsafe extern "C" fn(*mut c_char, usize) -> i32;
 
 /// `gputrail_simulation_options`.
 #[repr(C)]
-struct Options {
+struct DemoOptions {
     size: usize,
     seed: u64,
     steps: u64,
@@ -178,12 +178,12 @@ pub fn run_here(arguments: &RunDemo) -> Result<u8, Failure> {
     let library = library.with_context(|| format!("cannot open {}", path.display()))?;
     // SAFETY: the library's functions of these names have these types.
     let functions = unsafe {
-        let run = library.get::<Run>("gputrail_simulation_run");
+        let run = library.get::<RunFunction>("gputrail_simulation_run");
         run.and_then(|run| Ok((run, library.get::<LastError>("gputrail_last_error")?)))
     };
     let (run, last_error) = functions.context("the library is of another version")?;
-    let options = Options {
-        size: size_of::<Options>(),
+    let options = DemoOptions {
+        size: size_of::<DemoOptions>(),
         seed: arguments.seed,
         steps: arguments.steps,
     };

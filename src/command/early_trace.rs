@@ -3,7 +3,7 @@
 use crate::cli::contents::Contents;
 use crate::output::Output;
 use crate::private_dir;
-use crate::trace::Order;
+use crate::trace::TraceOrder;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -28,7 +28,7 @@ impl EarlyTrace<'_> {
             !name.as_encoded_bytes().starts_with(own.as_bytes())
         });
         let (replaced, path) = self.destination(pid)?;
-        let order = Order {
+        let order = TraceOrder {
             captures: &captures,
             output: replaced.as_ref().unwrap_or(self.output),
             path: &path,

@@ -3,13 +3,13 @@
 
 use crate::input::unpacked;
 use anyhow::Result;
-use gputrail_convert::import::Source;
+use gputrail_convert::import::InputFile;
 use gputrail_record::{Nanos, ThreadId};
 use gputrail_trace::model::{
     Agent, AgentIndex, Consumer, Parent, Process, ProcessIndex, Producer as _, Queue, QueueIndex,
     Slice, Track, TrackIndex, TrackKind, Work,
 };
-use gputrail_trace::perfetto::reader::Replay;
+use gputrail_trace::perfetto::reader::TraceReplay;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io;
@@ -51,10 +51,10 @@ struct FirstView {
 }
 
 /// The commands for the UI, as JSON: its URL has them in `startupCommands`.
-pub fn commands(trace: &Source) -> Result<String> {
+pub fn commands(trace: &InputFile) -> Result<String> {
     let mut view = FirstView::default();
     if trace.file().metadata()?.len() <= MAX_BYTES {
-        Replay::new(unpacked(trace)?).produce(&mut view)?;
+        TraceReplay::new(unpacked(trace)?).produce(&mut view)?;
     }
     Ok(view.commands())
 }

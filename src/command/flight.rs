@@ -6,7 +6,7 @@ use crate::cli::record::{Keep, Record};
 use crate::figures::{count, time};
 use crate::messages::say;
 use crate::output::Output;
-use crate::trace::{Made, Order};
+use crate::trace::{Made, TraceOrder};
 use gputrail_collect::session::{Flight, FlightDump};
 use gputrail_record::Nanos;
 use std::path::{Path, PathBuf};
@@ -107,7 +107,7 @@ impl Traces<'_> {
         name.push(format!("-flight-{}.pftrace", dump.number));
         let output = Output::beside(&of_all.with_file_name(name), "pftrace")?;
         let path = output.path(pid)?;
-        let order = Order {
+        let order = TraceOrder {
             captures: &dump.captures,
             output: &output,
             path: &path,

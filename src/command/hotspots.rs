@@ -11,7 +11,7 @@ use crate::figures::count;
 use crate::messages::say;
 use crate::{input, stdout};
 use anyhow::anyhow;
-use gputrail_analysis::hotspots::{Hotspots, Kernel, Report};
+use gputrail_analysis::hotspots::{HotspotAnalysis, HotspotReport, KernelHotspots};
 use std::io::IsTerminal;
 use wildmatch::WildMatch;
 
@@ -24,7 +24,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if arguments.format == HotspotsFormat::Csv {
         return csv::run(arguments);
     }
-    let mut hotspots = Hotspots::default();
+    let mut hotspots = HotspotAnalysis::default();
     let problems = input::read(&arguments.files, Contents::default(), &mut hotspots)?;
     for problem in &problems {
         say!("{problem}");
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 /// Why there are no samples, as far as the recording says it.
-fn no_samples(report: &Report) -> String {
+fn no_samples(report: &HotspotReport) -> String {
     let notes = report.missing.iter();
     notes.fold(NO_SAMPLES.to_owned(), |text, note| {
         format!("{text}; records missing: {note}")
@@ -56,7 +56,10 @@ fn no_samples(report: &Report) -> String {
 }
 
 /// The kernels that `arguments` select.
-fn wanted<'r>(report: &'r Report, arguments: &Arguments) -> Result<Vec<&'r Kernel>, Failure> {
+fn wanted<'r>(
+    report: &'r HotspotReport,
+    arguments: &Arguments,
+) -> Result<Vec<&'r KernelHotspots>, Failure> {
     let files = arguments.files.iter();
     let files = files.map(|file| file.display().to_string());
     let files = files.collect::<Vec<_>>().join(", ");

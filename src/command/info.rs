@@ -7,7 +7,7 @@ use crate::figures::{bytes, count, grouped, time};
 use crate::input::{Input, refuse_without_packets, unpacked};
 use crate::lines::{Lines, span};
 use crate::report::problems;
-use crate::trace::Order;
+use crate::trace::TraceOrder;
 use crate::{contents, stdout};
 use anyhow::{Context, anyhow};
 use gputrail_analysis::summary::Summary;
@@ -35,7 +35,7 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
         }
         Input::Capture(reader) => capture(path, length()?, &reader)?,
         Input::Foreign(inputs) => {
-            let mut contents = contents::Contents::default();
+            let mut contents = contents::StreamContents::default();
             let report = inputs
                 .produce(&mut contents)
                 .map_err(|error| anyhow!(error))?;
@@ -67,7 +67,7 @@ fn samples([samples, dropped, invalid]: [u64; 3], shown_one_of: u64) -> Option<S
     Some(text)
 }
 
-fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
+fn trace(path: &Path, length: u64, info: &reader::TraceContents) -> String {
     let outcome = &info.outcome;
     let by = match (&info.version, &info.writer[..]) {
         (Some(version), _) => format!("a trace by gputrail {version}"),
@@ -186,7 +186,7 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
         lines.line("", format!("{} findings in all", grouped(findings.count())));
     }
     let complete = findings.count() == 0 && info.lost == 0 && info.missing.is_empty();
-    let end = End {
+    let end = RecordingEnd {
         early: &info.ended_early,
         causes: &info.ends,
         in_progress: &unfinished,
@@ -199,7 +199,7 @@ fn trace(path: &Path, length: u64, info: &reader::Info) -> String {
 fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), Failure> {
     let mut summary = Summary::default();
     let captures = std::slice::from_ref(reader);
-    let options = Order::options(Contents {
+    let options = TraceOrder::options(Contents {
         arguments: true,
         ..Contents::default()
     });
@@ -319,7 +319,7 @@ fn capture(path: &Path, length: u64, reader: &Reader) -> Result<(String, bool), 
     let causes: Vec<_> = causes
         .map(|note| metadata.string(note.text).to_owned())
         .collect();
-    let end = End {
+    let end = RecordingEnd {
         early: &early,
         causes: &causes,
         in_progress: &unfinished,
@@ -350,7 +350,7 @@ fn listed(counts: &[(u64, &str)]) -> String {
 }
 
 /// The end of the recordings in a file.
-struct End<'a> {
+struct RecordingEnd<'a> {
     /// When recordings ended before their processes, and why.
     early: &'a [(Nanos, String)],
     /// How processes ended that did not end their recordings themselves.
@@ -359,7 +359,7 @@ struct End<'a> {
     in_progress: &'a [(u64, &'a str)],
 }
 
-fn verdict(complete: bool, end: &End<'_>) -> String {
+fn verdict(complete: bool, end: &RecordingEnd<'_>) -> String {
     let in_progress: u64 = end.in_progress.iter().map(|(number, _)| number).sum();
     match (complete, end.early, end.causes) {
         (_, [(since, reason), ..], _) => {
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn a_file_of_a_killed_program_says_what_was_in_progress() {
         let killed = ["killed by signal 9 (SIGKILL)".to_owned()];
-        let end = |in_progress| End {
+        let end = |in_progress| RecordingEnd {
             early: &[],
             causes: &killed,
             in_progress,

@@ -2,13 +2,13 @@
 
 use crate::cli::contents::Contents;
 use crate::failure::Failure;
-use crate::trace::Order;
+use crate::trace::TraceOrder;
 use anyhow::{Context, Result, anyhow};
 use gputrail_capture::Reader;
-use gputrail_convert::import::{Compression, Format, Inputs, Recording, Source};
+use gputrail_convert::import::{Compression, InputFile, InputFormat, Inputs, Recording};
 use gputrail_trace::capture::Captures;
 use gputrail_trace::model::{Consumer, Producer};
-use gputrail_trace::perfetto::reader::{Outcome, Replay};
+use gputrail_trace::perfetto::reader::{ReadOutcome, TraceReplay};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub enum Input {
     /// A capture, whose names and clocks have been read.
     Capture(Box<Reader>),
     /// A Perfetto trace.
-    Trace(Source),
+    Trace(InputFile),
     /// A folder, or a file of another program.
     Foreign(Inputs),
 }
@@ -26,13 +26,13 @@ impl Input {
     /// Opens a file or a folder and determines its format.
     pub fn open(path: &Path) -> Result<Input> {
         let inputs = Inputs::open(&[path])?;
-        let is = |wanted: Format| move |one: &Recording| one.format() == wanted;
+        let is = |wanted: InputFormat| move |one: &Recording| one.format() == wanted;
         let recordings = inputs.recordings();
         if path.is_dir() {
             return Ok(Input::Foreign(inputs));
         }
-        if recordings.iter().all(is(Format::Capture)) {
-            let packed = |source: &Source| source.compression() != Compression::None;
+        if recordings.iter().all(is(InputFormat::Capture)) {
+            let packed = |source: &InputFile| source.compression() != Compression::None;
             return Ok(
                 if recordings.iter().flat_map(Recording::sources).any(packed) {
                     Input::Foreign(inputs)
@@ -42,7 +42,7 @@ impl Input {
             );
         }
         match recordings.iter().flat_map(Recording::sources).next() {
-            Some(source) if recordings.iter().all(is(Format::Perfetto)) => {
+            Some(source) if recordings.iter().all(is(InputFormat::Perfetto)) => {
                 Ok(Input::Trace(source.clone()))
             }
             _ => Ok(Input::Foreign(inputs)),
@@ -51,13 +51,13 @@ impl Input {
 }
 
 /// The unpacked bytes of a file.
-pub fn unpacked(file: &Source) -> Result<impl Read + Send + use<>> {
+pub fn unpacked(file: &InputFile) -> Result<impl Read + Send + use<>> {
     let cannot = || format!("cannot read {}", file.name().display());
     file.reader().with_context(cannot)
 }
 
 /// Returns an error for a file in which no packet could be read: it is neither a capture nor a trace.
-pub fn refuse_without_packets(path: &Path, outcome: &Outcome) -> Result<()> {
+pub fn refuse_without_packets(path: &Path, outcome: &ReadOutcome) -> Result<()> {
     if outcome.packets > 0 {
         return Ok(());
     }
@@ -74,7 +74,7 @@ fn read_all(
     consumer: &mut impl Consumer,
 ) -> Result<Vec<String>, Failure> {
     let inputs = Inputs::open(files).map_err(|error| anyhow!(error))?;
-    let inputs = inputs.with_options(Order::options(contents));
+    let inputs = inputs.with_options(TraceOrder::options(contents));
     let report = inputs.produce(consumer).map_err(|error| anyhow!(error))?;
     Ok(report.findings.iter().map(ToString::to_string).collect())
 }
@@ -96,7 +96,7 @@ pub fn read(
     }
     match (&captures[..], &traces[..]) {
         ([_, ..], []) => {
-            let options = Order::options(contents);
+            let options = TraceOrder::options(contents);
             let report = Captures::new(&captures, &options)
                 .produce(consumer)
                 .map_err(|error| anyhow!(error))?;
@@ -105,7 +105,7 @@ pub fn read(
             Ok(findings.collect())
         }
         ([], [(path, trace)]) => {
-            let replayed = Replay::new(unpacked(trace)?).produce(consumer);
+            let replayed = TraceReplay::new(unpacked(trace)?).produce(consumer);
             let replayed = replayed.map_err(|error| anyhow!(error))?;
             refuse_without_packets(path, &replayed.outcome)?;
             let findings = replayed.outcome.findings.list().iter();
@@ -124,5 +124,5 @@ pub fn read(
 /// The names of all files that inputs consist of, also those in folders.
 pub fn files_of(inputs: &Inputs) -> impl Iterator<Item = &Path> {
     let sources = inputs.recordings().iter().flat_map(Recording::sources);
-    sources.map(Source::name)
+    sources.map(InputFile::name)
 }

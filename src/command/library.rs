@@ -4,7 +4,7 @@
 
 use crate::cache::{self, Cached};
 use crate::carried::{Carried, FILE_NAME, HEADER_NAME, SYMBOLS_FILE_NAME};
-use crate::private_dir::{self, Lock};
+use crate::private_dir::{self, DirectoryLock};
 use crate::{development, links};
 use anyhow::{Context, Result, bail};
 use gputrail_collect::loading::{self, markers, opencl};
@@ -28,7 +28,7 @@ pub struct Unpacked {
     pub directory: TempDir,
     pub library: PathBuf,
     _cached: [Option<Cached>; 2],
-    _lock: Lock,
+    _lock: DirectoryLock,
 }
 
 /// Puts the libraries into the first directory that programs can load them from.
@@ -40,7 +40,7 @@ pub fn unpack(carried: Carried) -> Result<Unpacked> {
             Ok(directory) => {
                 return Ok(Unpacked {
                     library: directory.path().join(FILE_NAME),
-                    _lock: Lock::take(directory.path()),
+                    _lock: DirectoryLock::take(directory.path()),
                     directory,
                     _cached: cached,
                 });
@@ -155,7 +155,7 @@ pub fn write_out(
     header: Option<&Path>,
     capture: &OsStr,
 ) -> Result<()> {
-    gputrail_collect::session::Pattern::parse(capture).context("--capture")?;
+    gputrail_collect::session::OutputPattern::parse(capture).context("--capture")?;
     if let Some(header) = header {
         let name = header.file_name().unwrap_or_default().to_string_lossy();
         let include = |name: &str| format!("#include \"{name}\"");

@@ -9,16 +9,16 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Sources of markers that the program has to be asked for.
-pub struct Markers {
+pub struct MarkerSources {
     /// The name of CLPerfMarker's file.
     file: Option<OsString>,
     openmp: bool,
     openacc: bool,
 }
 
-impl Markers {
-    pub fn of(arguments: &Record) -> Result<Markers, Failure> {
-        Ok(Markers {
+impl MarkerSources {
+    pub fn of(arguments: &Record) -> Result<MarkerSources, Failure> {
+        Ok(MarkerSources {
             file: markers_file(arguments.clperfmarker.as_deref())?,
             openmp: arguments.openmp,
             openacc: arguments.openacc,
@@ -26,8 +26,8 @@ impl Markers {
     }
 
     /// Those of another run of the program, whose markers are not written to a file.
-    pub fn without_file(&self) -> Markers {
-        Markers {
+    pub fn without_file(&self) -> MarkerSources {
+        MarkerSources {
             file: None,
             ..*self
         }

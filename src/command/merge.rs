@@ -10,10 +10,10 @@ use crate::output::{Output, refuse_inputs};
 use crate::progress::Progress;
 use crate::report::problems;
 use crate::signals::Signals;
-use crate::trace::{Order, to_trace};
+use crate::trace::{TraceOrder, to_trace};
 use anyhow::{Context, Result, anyhow};
 use gputrail_capture::Reader;
-use gputrail_convert::import::Source;
+use gputrail_convert::import::InputFile;
 use gputrail_record::Nanos;
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::merge::{Placement, Survey, Trust, merge, place, survey};
@@ -28,7 +28,7 @@ const MAX_FINDINGS: usize = 5;
 
 /// A trace to be merged, and the inputs from which it was made.
 struct Piece {
-    trace: Source,
+    trace: InputFile,
     inputs: Vec<usize>,
     survey: Survey,
 }
@@ -86,7 +86,7 @@ pub fn run(arguments: &Merge) -> Result<u8, Failure> {
 
 /// The inputs as traces: captures of one machine become one trace. None of them is the output, `place`.
 fn pieces(inputs: &[PathBuf], place: &Path, workshop: &Path) -> Result<Pieces> {
-    let mut traces: Vec<(Vec<usize>, Source)> = Vec::new();
+    let mut traces: Vec<(Vec<usize>, InputFile)> = Vec::new();
     let mut captures: BTreeMap<String, Vec<(usize, Reader)>> = BTreeMap::new();
     let mut are_sound = true;
     let place = [place.to_owned()];
@@ -101,7 +101,7 @@ fn pieces(inputs: &[PathBuf], place: &Path, workshop: &Path) -> Result<Pieces> {
             Input::Foreign(inputs) => {
                 let made = workshop.join(format!("input-{index}"));
                 are_sound &= problems(&to_trace(inputs, &made)?) == 0;
-                traces.push((vec![index], Source::open(&made)?));
+                traces.push((vec![index], InputFile::open(&made)?));
             }
             Input::Capture(reader) => {
                 let metadata = reader.metadata();
@@ -120,14 +120,14 @@ fn pieces(inputs: &[PathBuf], place: &Path, workshop: &Path) -> Result<Pieces> {
             File::create_new(&path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut progress = Progress::new();
         let trace = Exporter::new(progress.through(file));
-        let options = Order::options(Contents::default());
+        let options = TraceOrder::options(Contents::default());
         let MadeTrace { report, .. } = make_trace(&readers, trace, &options, &mut ())?;
         drop(progress);
         are_sound &= report.findings.is_empty();
         for (capture, finding) in report.findings.iter().take(MAX_FINDINGS) {
             say!("{}: {finding}", capture.display());
         }
-        traces.push((indices, Source::open(&path)?));
+        traces.push((indices, InputFile::open(&path)?));
     }
     traces.sort_by(|one, other| one.0.cmp(&other.0));
     let mut list = Vec::new();

@@ -4,7 +4,7 @@ use crate::messages::say;
 use crate::signals::{EndsAtOnce, Signals};
 use crate::{links, private_dir};
 use anyhow::{Context, Result, bail};
-use gputrail_collect::session::{Pattern, Values};
+use gputrail_collect::session::{OutputPattern, PatternValues};
 use rustix::fs::{Access, AtFlags, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -24,7 +24,7 @@ pub const WORKSHOP_PREFIX: &str = ".gputrail-";
 /// An output that can be written.
 #[derive(Debug)]
 pub struct Output {
-    pattern: Pattern,
+    pattern: OutputPattern,
     /// Whether the user named it: if so, it replaces an existing file.
     named: bool,
     /// Its directory.
@@ -67,7 +67,7 @@ impl Output {
         if name == "-" {
             bail!("output -: only `convert` and `merge` write to standard output; ./- is a file");
         }
-        let pattern = Pattern::parse(name).with_context(what)?;
+        let pattern = OutputPattern::parse(name).with_context(what)?;
         if pattern.directory_needs_pid() {
             bail!(
                 "{}: %p cannot stand in the directory, which must be there before the program runs",
@@ -112,7 +112,7 @@ impl Output {
         let name = Path::new(program)
             .file_name()
             .unwrap_or(OsStr::new("gputrail"));
-        let pattern = Pattern::literal(name)
+        let pattern = OutputPattern::literal(name)
             .with_suffix("-")
             .with_pid()
             .with_suffix(".pftrace");
@@ -121,7 +121,7 @@ impl Output {
 
     /// A file of this command's own, which it replaces.
     pub fn replacing(path: &Path) -> Result<Output> {
-        let pattern = Pattern::literal(path.as_os_str());
+        let pattern = OutputPattern::literal(path.as_os_str());
         Output::in_directory_of(path.to_owned(), pattern, true, OutputKind::File)
     }
 
@@ -130,7 +130,7 @@ impl Output {
         let path = beside(input, extension);
         Output::in_directory_of(
             path.clone(),
-            Pattern::literal(path.as_os_str()),
+            OutputPattern::literal(path.as_os_str()),
             false,
             OutputKind::File,
         )
@@ -142,7 +142,7 @@ impl Output {
             bail!("output -: standard output is a terminal; it takes a trace as a pipe or a file");
         }
         Ok(Output {
-            pattern: Pattern::literal(OsStr::new("standard output")),
+            pattern: OutputPattern::literal(OsStr::new("standard output")),
             named: true,
             directory: std::env::temp_dir(),
             kind: OutputKind::StandardOutput,
@@ -161,7 +161,7 @@ impl Output {
 
     fn in_directory_of(
         path: PathBuf,
-        pattern: Pattern,
+        pattern: OutputPattern,
         named: bool,
         kind: OutputKind,
     ) -> Result<Output> {
@@ -396,9 +396,12 @@ pub fn free_name(path: &Path) -> PathBuf {
         .expect("some number is free")
 }
 
-fn expand(pattern: &Pattern, pid: u32) -> Result<PathBuf, gputrail_collect::session::PatternError> {
+fn expand(
+    pattern: &OutputPattern,
+    pid: u32,
+) -> Result<PathBuf, gputrail_collect::session::PatternError> {
     let system = rustix::system::uname();
-    pattern.expand(&Values {
+    pattern.expand(&PatternValues {
         pid,
         host: OsStr::from_bytes(system.nodename().to_bytes()),
         variable: &|name| std::env::var_os(name),

@@ -22,12 +22,12 @@ pub fn create_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
 /// A lock on a directory, held until it is dropped or the process ends. It shows other commands that the directory is
 /// in use.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "held open")] Option<OwnedFd>);
+pub struct DirectoryLock(#[expect(dead_code, reason = "held open")] Option<OwnedFd>);
 
-impl Lock {
+impl DirectoryLock {
     /// Locks `directory`; does nothing on a file system without locks.
-    pub fn take(directory: &Path) -> Lock {
-        Lock(open(directory).filter(try_lock))
+    pub fn take(directory: &Path) -> DirectoryLock {
+        DirectoryLock(open(directory).filter(try_lock))
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
             file.set_modified(std::time::SystemTime::now() - 2 * RECENT)
                 .unwrap();
         }
-        let lock = Lock::take(&locked);
+        let lock = DirectoryLock::take(&locked);
         assert_eq!(
             abandoned_in(parent.path(), "x-"),
             std::slice::from_ref(&old)

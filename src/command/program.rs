@@ -22,11 +22,11 @@ pub struct Program {
     pub path: PathBuf,
     arguments: Vec<OsString>,
     /// Whether it runs once more, unseen.
-    again: Option<Input>,
+    again: Option<ProgramInput>,
 }
 
 /// The input of a program that runs once more: the file of its standard input from where it was at first.
-struct Input(Option<(File, u64)>);
+struct ProgramInput(Option<(File, u64)>);
 
 impl Program {
     /// Finds the program, as execvp would.
@@ -48,14 +48,14 @@ impl Program {
     /// without input.
     pub fn again(mut self, from: Option<u64>) -> Program {
         let open = |from| Some((File::open("/proc/self/fd/0").ok()?, from));
-        self.again = Some(Input(from.and_then(open)));
+        self.again = Some(ProgramInput(from.and_then(open)));
         self
     }
 
     /// The command that runs `path`.
     fn command(&self, path: &Path) -> Command {
         let mut command = Command::new(path);
-        if let Some(Input(input)) = &self.again {
+        if let Some(ProgramInput(input)) = &self.again {
             let file = input.as_ref().and_then(|(file, from)| {
                 let mut file = file.try_clone().ok()?;
                 file.seek(SeekFrom::Start(*from)).ok()?;

@@ -15,7 +15,7 @@ const PERIOD: Duration = Duration::from_millis(200);
 
 /// The progress of one conversion. A thread shows it on a terminal, until it is dropped.
 pub struct Progress {
-    shown: Arc<Shown>,
+    shown: Arc<ShownProgress>,
     /// Ends the thread when it is dropped.
     display: Option<(Sender<()>, JoinHandle<()>)>,
     signals: u32,
@@ -23,7 +23,7 @@ pub struct Progress {
 
 /// The numbers that are shown.
 #[derive(Default)]
-struct Shown {
+struct ShownProgress {
     written: AtomicU64,
     inputs: Mutex<ReadProgress>,
 }
@@ -31,7 +31,7 @@ struct Shown {
 impl Progress {
     /// Begins the progress of a conversion.
     pub fn new() -> Progress {
-        let shown = Arc::<Shown>::default();
+        let shown = Arc::<ShownProgress>::default();
         let display = || {
             let (end, ended) = channel();
             let shown = Arc::clone(&shown);
@@ -55,8 +55,8 @@ impl Progress {
     }
 
     /// A writer to `file` that counts bytes as progress.
-    pub fn through<W: Write>(&mut self, file: W) -> Counting<'_, W> {
-        Counting {
+    pub fn through<W: Write>(&mut self, file: W) -> CountingWriter<'_, W> {
+        CountingWriter {
             file,
             progress: self,
         }
@@ -88,7 +88,7 @@ fn lock(inputs: &Mutex<ReadProgress>) -> std::sync::MutexGuard<'_, ReadProgress>
 }
 
 /// Shows the progress until the other end of `ended` is dropped.
-fn show(shown: &Shown, ended: &Receiver<()>) {
+fn show(shown: &ShownProgress, ended: &Receiver<()>) {
     let (mut wait, mut is_shown) = (PATIENCE, false);
     // The latest reading of the inputs, and when it began.
     let mut latest = (0, Instant::now());
@@ -140,12 +140,12 @@ fn line(inputs: &ReadProgress, time: Duration, written: u64) -> String {
 }
 
 /// A writer that counts bytes.
-pub struct Counting<'a, W> {
+pub struct CountingWriter<'a, W> {
     file: W,
     progress: &'a mut Progress,
 }
 
-impl<W: Write> Write for Counting<'_, W> {
+impl<W: Write> Write for CountingWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.progress.add(bytes.len())?;
         self.file.write(bytes)

@@ -13,9 +13,9 @@ use gputrail_record::{
     ContextId, CorrelationId, Domain, ExternalId, Nanos, OperationGroup, ProcessId, ThreadId,
 };
 use gputrail_trace::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, EventId, Function, FunctionIndex, Parent, Process,
-    ProcessIndex, Queue, QueueIndex, Resources, Slice, Stage, StageId, SystemClocks, TraceHeader,
-    Track, TrackIndex, TrackKind, Value, Work, WorkKind,
+    Agent, AgentIndex, Call, Consumer, EventArgument, EventId, Function, FunctionIndex, Parent,
+    Process, ProcessIndex, Queue, QueueIndex, Resources, Slice, Stage, StageId, SystemClocks,
+    TraceHeader, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
 use std::fmt;
 use std::fs::File;
@@ -184,7 +184,7 @@ impl Job {
             let file = BufWriter::new(File::create_new(folder.join(self.file_name(rank)))?);
             let packed = GzEncoder::new(file, Compression::fast());
             let mut writer = ChromeWriter::new(packed);
-            Rank::new(self, rank, &mut writer).produce(&sums)?;
+            RankProfile::new(self, rank, &mut writer).produce(&sums)?;
             writer.into_inner().finish()?.flush()?;
         }
         Ok(())
@@ -199,7 +199,7 @@ const COMPUTE: (QueueIndex, u32) = (QueueIndex(0), 7);
 const COMMUNICATION: (QueueIndex, u32) = (QueueIndex(1), 20);
 
 /// Passes on the profile of one rank.
-struct Rank<'a> {
+struct RankProfile<'a> {
     job: &'a Job,
     rank: u64,
     out: &'a mut dyn Consumer,
@@ -208,8 +208,8 @@ struct Rank<'a> {
     calls: u64,
 }
 
-impl<'a> Rank<'a> {
-    fn new(job: &'a Job, rank: u64, out: &'a mut dyn Consumer) -> Rank<'a> {
+impl<'a> RankProfile<'a> {
+    fn new(job: &'a Job, rank: u64, out: &'a mut dyn Consumer) -> RankProfile<'a> {
         let function = |index, name: &str, group| Function {
             index: FunctionIndex(index),
             name: name.into(),
@@ -218,7 +218,7 @@ impl<'a> Rank<'a> {
             group,
             parameters: Vec::new(),
         };
-        Rank {
+        RankProfile {
             job,
             rank,
             out,
@@ -383,11 +383,11 @@ impl<'a> Rank<'a> {
         let event = EventId(correlation);
         let launch = self.launch.clone();
         self.call(&launch, correlation, (host, host + 4 * US), &[event])?;
-        let text = |name, text| Argument {
+        let text = |name, text| EventArgument {
             name,
             value: Value::Text(text),
         };
-        let number = |name, number| Argument {
+        let number = |name, number| EventArgument {
             name,
             value: Value::Uint(number),
         };

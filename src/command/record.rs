@@ -1,6 +1,6 @@
 //! `gputrail record`: runs a program with our OpenCL layer, and makes a trace of its recording.
 
-use crate::ahead::{Ahead, Running};
+use crate::ahead::{Ahead, RunningTrace};
 use crate::carried::Carried;
 use crate::cli::kernels::{Replay, Sampling};
 use crate::cli::record::{Keep, Record};
@@ -9,13 +9,13 @@ use crate::failure::Failure;
 use crate::figures::count;
 use crate::flight::Asked;
 use crate::library::{self, Unpacked};
-use crate::markers::{Markers, mention_other_libraries};
+use crate::markers::{MarkerSources, mention_other_libraries};
 use crate::messages::say;
 use crate::output::Output;
 use crate::program::{self, Program};
 use crate::signals::{self, Signals};
-use crate::summary_text::{self, Known};
-use crate::trace::{self, Order, Parts};
+use crate::summary_text::{self, TraceFacts};
+use crate::trace::{self, TraceCounts, TraceOrder};
 use crate::watch::Watch;
 use crate::{control, private_dir, probe, replay, tools, view};
 use anyhow::{Context, anyhow};
@@ -23,7 +23,8 @@ use gputrail_buffer::{Layout, Policy};
 use gputrail_collect::loading::{self, cuda};
 use gputrail_collect::scope::{SCOPE_VARIABLE, Scope};
 use gputrail_collect::session::{
-    End, Finished, ProcessCapture, SESSION_VARIABLE, Server, ServerOptions, Size, signal_name,
+    ProcessCapture, ProcessEnd, SESSION_VARIABLE, Server, ServerOptions, SessionResult, Size,
+    signal_name,
 };
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FallocateFlags;
@@ -48,12 +49,12 @@ const MAX_FINDINGS: usize = 5;
 const RESERVE: u64 = 256 << 10;
 
 /// The result of a recording.
-struct Recorded {
+struct RecordingResult {
     pid: u32,
     status: ExitStatus,
     /// The trace, if it was made while the program ran.
-    ahead: Option<(PathBuf, Parts)>,
-    finished: Finished,
+    ahead: Option<(PathBuf, TraceCounts)>,
+    finished: SessionResult,
     /// The reasons why processes with OpenCL were not traced.
     findings: Vec<String>,
     /// Whether threads waited for memory.
@@ -79,14 +80,14 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     let signals = Signals::take().context("cannot take signals")?;
     output.mention_abandoned();
     let workshop = output.workshop()?;
-    let _lock = private_dir::Lock::take(workshop.path());
+    let _lock = private_dir::DirectoryLock::take(workshop.path());
     let reserve = Reserve::new(workshop.path())?;
     let flight = Asked::of(&arguments, &output, workshop.path());
     if flight.is_some() {
         let taken = signals.trigger_by(arguments.trigger.0);
         taken.context("cannot take the signal that triggers")?;
     }
-    let markers = Markers::of(&arguments)?;
+    let markers = MarkerSources::of(&arguments)?;
     let of_runs = markers.without_file();
     let mut scope = Scope::from(arguments.scope);
     arguments.sampling.add_to(&mut scope);
@@ -114,7 +115,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
         paused: arguments.paused,
         is_demo: arguments.is_demo,
     };
-    let mut recorded = settings.record(Run {
+    let mut recorded = settings.record(ProgramRun {
         program: &program,
         tools: &tools,
         markers,
@@ -147,7 +148,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
             if let Some(choice) = &mut scope.counters {
                 choice.run = Some(run);
             }
-            let recorded = settings.record(Run {
+            let recorded = settings.record(ProgramRun {
                 program: &program,
                 tools: &[],
                 markers: of_runs.without_file(),
@@ -163,7 +164,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
 
     let captures = recorded.captures();
     let (replaced, path) = early.destination(recorded.pid)?;
-    let order = Order {
+    let order = TraceOrder {
         captures: &captures,
         output: replaced.as_ref().unwrap_or(&output),
         path: &path,
@@ -220,10 +221,10 @@ struct Settings<'a> {
 }
 
 /// A run of the program.
-struct Run<'a> {
+struct ProgramRun<'a> {
     program: &'a Program,
     tools: &'a [PathBuf],
-    markers: Markers,
+    markers: MarkerSources,
     scope: &'a Scope,
     /// The folder for its captures.
     captures: &'a Path,
@@ -233,9 +234,9 @@ struct Run<'a> {
 
 impl Settings<'_> {
     /// Runs the program, and records it and its children.
-    fn record(&self, run: Run<'_>) -> Result<Recorded, Failure> {
+    fn record(&self, run: ProgramRun<'_>) -> Result<RecordingResult, Failure> {
         let Settings { signals, early, .. } = *self;
-        let Run {
+        let ProgramRun {
             program,
             tools,
             markers,
@@ -261,7 +262,7 @@ impl Settings<'_> {
             paused: self.paused,
         })
         .map_err(|error| anyhow!(error))?;
-        let listener = control::Listener::bind(unpacked.directory.path())?;
+        let listener = control::ControlSocket::bind(unpacked.directory.path())?;
         let mut variables = variables(&unpacked, tools, scope, self.sampled);
         variables.extend(markers.variables(&unpacked.library));
         let name = program.name.to_string_lossy().into_owned();
@@ -285,7 +286,7 @@ impl Settings<'_> {
             let control = listener.0;
             start_thread(scope, "control", move || {
                 if let Ok((pid, output)) = controlled.recv() {
-                    control.serve(&control::Recording {
+                    control.serve(&control::ControlledRecording {
                         program: name,
                         pid,
                         output,
@@ -331,7 +332,7 @@ impl Settings<'_> {
             let findings = watch.findings(&known);
             Ok::<_, Failure>((pid, status, outcome, findings, finished))
         })?;
-        Ok(Recorded {
+        Ok(RecordingResult {
             pid,
             status,
             ahead: ahead.deliver(outcome, &finished),
@@ -357,7 +358,7 @@ fn start_thread<'scope>(
 }
 
 /// Ends a listener however its owner returns.
-struct EndOnDrop<'a>(&'a control::Listener);
+struct EndOnDrop<'a>(&'a control::ControlSocket);
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
@@ -396,7 +397,7 @@ fn wait(
     signals: &Signals,
     server: &Server,
     watch: &mut Watch,
-    trace: &mut Running<'_, '_>,
+    trace: &mut RunningTrace<'_, '_>,
     reserve: &mut Option<Reserve>,
 ) -> Result<(), Failure> {
     let pid = Pid::from_child(child);
@@ -453,7 +454,7 @@ fn wait(
     }
 }
 
-impl Recorded {
+impl RecordingResult {
     /// The captures; the program's own comes first.
     fn captures(&self) -> Vec<PathBuf> {
         let mut processes: Vec<_> = self.finished.processes.iter().collect();
@@ -472,7 +473,7 @@ impl Recorded {
     }
 
     fn say_what_went_wrong(&self) {
-        let Recorded {
+        let RecordingResult {
             pid,
             status,
             finished,
@@ -497,12 +498,12 @@ impl Recorded {
                 say!("what {who} had not written when it ended is lost: {lost}");
             }
             if capture.pid != *pid
-                && let End::Died(Some(signal)) = capture.end
+                && let ProcessEnd::Died(Some(signal)) = capture.end
             {
                 let signal = signal_name(signal);
                 say!("{who} was killed by {signal}: the trace has what it did until then");
             }
-            if capture.end == End::Running {
+            if capture.end == ProcessEnd::Running {
                 say!("{who} was still running at the end: the trace has what it did until then");
             }
         }
@@ -524,7 +525,7 @@ impl Recorded {
     }
 
     /// The facts that the summary needs from the recording.
-    fn known<'s>(&self, scope: &'s Scope) -> Known<'s> {
+    fn known<'s>(&self, scope: &'s Scope) -> TraceFacts<'s> {
         let unseen = "neither an OpenCL library nor the driver of CUDA (libcuda.so.1) was seen in the program or its \
                       children: they use neither, or were gone too soon to look, or went on without the program, as \
                       daemons do, or do not have our library in their environment (`gputrail library --help`)";
@@ -533,7 +534,7 @@ impl Recorded {
         let nothing = processes.is_empty() && self.findings.is_empty() && !refused;
         let short =
             |capture: &ProcessCapture| capture.capture_error.is_some() || capture.lost.is_some();
-        Known {
+        TraceFacts {
             unseen: match nothing {
                 true => Some(unseen),
                 false if self.finished.was_never_on => {

@@ -17,7 +17,7 @@ const MAX_LINES: usize = 5;
 
 /// Facts about a trace that it does not contain.
 #[derive(Default)]
-pub struct Known<'a> {
+pub struct TraceFacts<'a> {
     /// The reason why it may be empty.
     pub unseen: Option<&'a str>,
     /// Whether it is incomplete for a reason that has been printed.
@@ -29,7 +29,7 @@ pub struct Known<'a> {
 }
 
 /// Prints the summary of a trace.
-pub fn print(made: &Made, known: &Known<'_>) {
+pub fn print(made: &Made, known: &TraceFacts<'_>) {
     let report = &made.report;
     let records = report.calls + report.work() + report.marker_records + report.others;
     let mut text = match known.unseen {
@@ -47,14 +47,14 @@ pub fn print(made: &Made, known: &Known<'_>) {
     say_lines(&text);
 }
 
-fn summary(report: &Report, summary: &Summary, known: &Known<'_>) -> String {
+fn summary(report: &Report, summary: &Summary, known: &TraceFacts<'_>) -> String {
     let mut text = String::new();
     headline(&mut text, report, summary);
     losses(&mut text, report, known);
     off(&mut text, summary);
     failures(&mut text, summary);
     let (kernels, calls) = (kernels(summary), calls(summary));
-    let all = |rows: &[Row]| rows.iter().map(|(_, times)| times.total).sum();
+    let all = |rows: &[TimesRow]| rows.iter().map(|(_, times)| times.total).sum();
     let _ = table(&mut text, "kernels with most time", &kernels, all(&kernels));
     let _ = table(&mut text, "calls with most time", &calls, all(&calls));
     // Ranges nest: each one has its share of the whole recording.
@@ -98,7 +98,7 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
     text.push('\n');
 }
 
-fn losses(text: &mut String, report: &Report, known: &Known<'_>) {
+fn losses(text: &mut String, report: &Report, known: &TraceFacts<'_>) {
     missing(text, report);
     let _ = match report.lost.saturating_sub(report.lost_by_runtime) {
         0 if known.incomplete || report.lost > 0 || !report.missing.is_empty() => Ok(()),
@@ -172,22 +172,22 @@ fn failures(text: &mut String, summary: &Summary) {
 }
 
 /// A row of a table: a name, and the times.
-type Row = (String, Distribution);
+type TimesRow = (String, Distribution);
 
-fn kernels(summary: &Summary) -> Vec<Row> {
+fn kernels(summary: &Summary) -> Vec<TimesRow> {
     let kernels = summary.kernels().into_iter();
     let timed = kernels.filter(|kernel| kernel.times.count > 0);
     timed.map(|kernel| (kernel.name, kernel.times)).collect()
 }
 
-fn ranges(summary: &Summary) -> Vec<Row> {
+fn ranges(summary: &Summary) -> Vec<TimesRow> {
     let ranges = summary.ranges().into_iter();
     let ended = ranges.filter(|range| range.times.count > 0);
     ended.map(|range| (range.name, range.times)).collect()
 }
 
 /// Functions by time. Functions that only query information share one line.
-fn calls(summary: &Summary) -> Vec<Row> {
+fn calls(summary: &Summary) -> Vec<TimesRow> {
     let mut rows = Vec::new();
     let mut queries = Distribution::default();
     let (mut has_query, mut others) = (false, 0);
@@ -214,7 +214,7 @@ fn calls(summary: &Summary) -> Vec<Row> {
 }
 
 /// Writes the first rows, with their shares of `all` nanoseconds.
-fn table(text: &mut String, title: &str, rows: &[Row], all: u64) -> std::fmt::Result {
+fn table(text: &mut String, title: &str, rows: &[TimesRow], all: u64) -> std::fmt::Result {
     if rows.is_empty() {
         return Ok(());
     }

@@ -117,7 +117,7 @@ pub fn write(tables: &[Table], format: Format) -> String {
         Format::Markdown => filled.map(markdown).collect::<Vec<_>>().join("\n"),
         Format::Csv => tables.iter().map(csv).collect::<Vec<_>>().join("\n"),
         Format::Json => {
-            let text = serde_json::to_string_pretty(&Tables(tables));
+            let text = serde_json::to_string_pretty(&JsonTables(tables));
             text.expect("texts and numbers are JSON") + "\n"
         }
     }
@@ -207,25 +207,29 @@ fn csv(table: &Table) -> String {
 }
 
 /// Tables as one JSON object: the rows of each under its key.
-struct Tables<'a>(&'a [Table]);
+struct JsonTables<'a>(&'a [Table]);
 
-impl Serialize for Tables<'_> {
+impl Serialize for JsonTables<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|table| (table.name.key, Rows(table))))
+        serializer.collect_map(
+            self.0
+                .iter()
+                .map(|table| (table.name.key, KeyedRows(table))),
+        )
     }
 }
 
-struct Rows<'a>(&'a Table);
+struct KeyedRows<'a>(&'a Table);
 
-impl Serialize for Rows<'_> {
+impl Serialize for KeyedRows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.rows.iter().map(|row| Row(&self.0.columns, row)))
+        serializer.collect_seq(self.0.rows.iter().map(|row| KeyedRow(&self.0.columns, row)))
     }
 }
 
-struct Row<'a>(&'a [Column], &'a [Cell]);
+struct KeyedRow<'a>(&'a [Column], &'a [Cell]);
 
-impl Serialize for Row<'_> {
+impl Serialize for KeyedRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let keys = self.0.iter().map(|column| column.key);
         serializer.collect_map(keys.zip(self.1))

@@ -104,7 +104,7 @@ fn look_at(tool: &Path, library: &Path) -> Result<()> {
 const REASON: &str = "gputrail-probe: ";
 
 type Initialise = extern "C" fn() -> i32;
-type Probe = unsafe extern "C" fn(*const c_char) -> i32;
+type ProbeFunction = unsafe extern "C" fn(*const c_char) -> i32;
 type LastError = unsafe extern "C" fn(*mut c_char, usize) -> i32;
 
 /// `gputrail probe-tool`: opens the injected library and has it configure the tool, in this process.
@@ -118,7 +118,7 @@ pub fn probe_here(library: &Path, tool: &Path) -> Result<u8, Failure> {
         opened
             .get::<Initialise>("gputrail_initialise")
             .and_then(|initialise| {
-                let probe = opened.get::<Probe>("gputrail_tool_probe")?;
+                let probe = opened.get::<ProbeFunction>("gputrail_tool_probe")?;
                 Ok((
                     initialise,
                     probe,

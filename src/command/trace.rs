@@ -31,12 +31,12 @@ pub struct Made {
     pub summary: Summary,
     /// Whether its end is missing, because no disk had space for it.
     pub cut: bool,
-    /// The number of events that it leaves out, see [`Order::make_from`].
+    /// The number of events that it leaves out, see [`TraceOrder::make_from`].
     pub left_out: u64,
 }
 
 /// The settings of a trace to be made.
-pub struct Order<'a> {
+pub struct TraceOrder<'a> {
     pub captures: &'a [PathBuf],
     pub output: &'a Output,
     /// The name that the trace gets.
@@ -51,13 +51,13 @@ pub struct Order<'a> {
     pub is_growing: bool,
 }
 
-impl Order<'_> {
+impl TraceOrder<'_> {
     /// Makes the trace. Captures that cannot be read at all are reported and left out.
     pub fn make(&self) -> Result<Made> {
         self.make_from(None)
     }
 
-    /// [`Order::make`] without what ended before a time on CLOCK_BOOTTIME.
+    /// [`TraceOrder::make`] without what ended before a time on CLOCK_BOOTTIME.
     pub fn make_from(&self, from: Option<Nanos>) -> Result<Made> {
         let open = |path: &PathBuf| Reader::open(path).map_err(|error| say!("{error}")).ok();
         let readers: Vec<Reader> = self.captures.iter().filter_map(open).collect();
@@ -83,7 +83,7 @@ impl Order<'_> {
     }
 
     /// Gives its name to a trace in `file` that has been made already.
-    pub fn deliver(&self, file: &Path, parts: Parts) -> Result<Made> {
+    pub fn deliver(&self, file: &Path, parts: TraceCounts) -> Result<Made> {
         let path = self.output.deliver(file, self.path);
         let path = path.with_context(|| format!("cannot write {}", self.path.display()))?;
         Ok(parts.at(path))
@@ -133,9 +133,9 @@ impl Order<'_> {
         readers: &[Reader],
         from: Option<Nanos>,
         path: &Path,
-    ) -> Result<Parts, Box<Failed>> {
+    ) -> Result<TraceCounts, Box<FailedTrace>> {
         let mut progress = Progress::new();
-        let mut parts = Parts {
+        let mut parts = TraceCounts {
             report: Report::default(),
             summary: Summary::default(),
             left_out: 0,
@@ -143,7 +143,7 @@ impl Order<'_> {
         let options = Options {
             from,
             is_growing: self.is_growing,
-            ..Order::options(self.contents)
+            ..TraceOrder::options(self.contents)
         };
         let result = match File::create_new(path) {
             Ok(file) => {
@@ -156,18 +156,18 @@ impl Order<'_> {
         match result {
             Ok(MadeTrace {
                 report, left_out, ..
-            }) => Ok(Parts {
+            }) => Ok(TraceCounts {
                 report,
                 left_out,
                 ..parts
             }),
-            Err(error) => Err(Box::new(Failed { error, parts })),
+            Err(error) => Err(Box::new(FailedTrace { error, parts })),
         }
     }
 
     /// Delivers the complete packets that there was space for.
-    fn cut(&self, failed: Box<Failed>, file: &Path) -> Result<Made> {
-        let Failed { error, parts } = *failed;
+    fn cut(&self, failed: Box<FailedTrace>, file: &Path) -> Result<Made> {
+        let FailedTrace { error, parts } = *failed;
         let written = error.written;
         if written == 0 || !file.exists() {
             return Err(anyhow!(error));
@@ -184,23 +184,23 @@ impl Order<'_> {
 
 /// Makes a trace of inputs in `file`.
 pub fn to_trace(inputs: Inputs, file: &Path) -> Result<import::Report> {
-    let inputs = inputs.with_options(Order::options(Contents::default()));
+    let inputs = inputs.with_options(TraceOrder::options(Contents::default()));
     let mut progress = Progress::of(inputs.progress());
     let out = progress.through(File::create_new(file)?);
     Ok(inputs.produce(&mut Exporter::new(out))?)
 }
 
 /// The counts of a trace.
-pub struct Parts {
+pub struct TraceCounts {
     pub report: Report,
     pub summary: Summary,
     /// See [`Made::left_out`].
     pub left_out: u64,
 }
 
-impl Parts {
+impl TraceCounts {
     fn at(self, path: PathBuf) -> Made {
-        let Parts {
+        let TraceCounts {
             report,
             summary,
             left_out,
@@ -215,9 +215,9 @@ impl Parts {
     }
 }
 
-struct Failed {
+struct FailedTrace {
     error: MakeTraceError,
-    parts: Parts,
+    parts: TraceCounts,
 }
 
 /// Whether the disk was full, or a quota or limit was reached.

@@ -18,7 +18,7 @@ use crate::signals::{self, Signals};
 use crate::trace::to_trace;
 use crate::{peer, private_dir};
 use anyhow::{Context, Result, anyhow};
-use gputrail_convert::import::{Compression, Inputs, Source};
+use gputrail_convert::import::{Compression, InputFile, Inputs};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
@@ -70,7 +70,7 @@ pub fn run(arguments: &View) -> Result<u8, Failure> {
             .and_then(|mut file| Ok(io::copy(&mut unpacked(packed)?, &mut file)?));
         copied.context("cannot unpack the trace")?;
     }
-    let made = Source::open(&trace).context("cannot read the trace")?;
+    let made = InputFile::open(&trace).context("cannot read the trace")?;
     serve(&trace, &made, ui, port, &signals)?;
     Ok(code)
 }
@@ -78,12 +78,12 @@ pub fn run(arguments: &View) -> Result<u8, Failure> {
 /// Serves the trace in the file `path` on the usual port.
 pub fn serve_file(path: &Path, signals: &Signals) -> Result<()> {
     let cannot = || format!("cannot read {}", path.display());
-    let trace = Source::open(path).with_context(cannot)?;
+    let trace = InputFile::open(path).with_context(cannot)?;
     serve(path, &trace, None, PORT, signals)
 }
 
 /// The files that are served, and the state of the requests for them.
-struct Site<'a> {
+struct TraceSite<'a> {
     trace: &'a File,
     /// Path of the trace in links, with a secret.
     trace_path: String,
@@ -103,7 +103,7 @@ struct Site<'a> {
 /// trace. A local UI fetches files of its own at any time, and has them as long as its user wants.
 fn serve(
     name: &Path,
-    trace: &Source,
+    trace: &InputFile,
     ui: Option<&Path>,
     port: u16,
     _signals: &Signals,
@@ -115,7 +115,7 @@ fn serve(
         )
     })?;
     let port = listener.local_addr()?.port();
-    let site = Site {
+    let site = TraceSite {
         trace: trace.file(),
         // The UI says itself what is wrong with a trace that cannot be read.
         commands: first_view::commands(trace)
@@ -167,7 +167,7 @@ fn serve(
     })
 }
 
-impl Site<'_> {
+impl TraceSite<'_> {
     fn own_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }

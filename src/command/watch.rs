@@ -1,10 +1,10 @@
 //! Explains why nothing was recorded. The libraries that the program and its children load are examined now and then: an
 //! OpenCL library or a CUDA driver without our library. How far a process came with our library it says itself
-//! ([`Progress`]): a look may come while a library is being loaded.
+//! ([`AttachProgress`]): a look may come while a library is being loaded.
 
 use crate::carried::FILE_NAME;
 use gputrail_collect::loading::{cuda, opencl};
-use gputrail_collect::session::{self, Progress};
+use gputrail_collect::session::{self, AttachProgress};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -161,7 +161,7 @@ impl Watch {
 }
 
 impl Sighting {
-    fn explain(&self, pid: u32, progress: Option<Progress>) -> String {
+    fn explain(&self, pid: u32, progress: Option<AttachProgress>) -> String {
         let mut text = format!("{} (process {pid}) ", self.program);
         let library = self
             .loader
@@ -218,13 +218,13 @@ impl Sighting {
 }
 
 /// Why a process was not recorded that came as far as this step, and did not attach.
-fn explain_progress(step: Progress) -> &'static str {
+fn explain_progress(step: AttachProgress) -> &'static str {
     match step {
-        Progress::Offered => {
+        AttachProgress::Offered => {
             "its OpenCL loader has loaded our library and has not made it a layer; OCL_ICD_ENABLE_TRACE=1 has Khronos's \
              loader say why"
         }
-        Progress::Failed => {
+        AttachProgress::Failed => {
             "our library was loaded, but could not reach this gputrail; what it said stands in the program's own error \
              output"
         }
@@ -401,8 +401,8 @@ mod tests {
         // Being loaded, or refused by the dynamic linker.
         assert!(explain(|s| s.layer_mapped = true).contains("could not load our library"));
         let after = |step| sighting().explain(7, Some(step));
-        assert!(after(Progress::Offered).contains("has not made it a layer"));
-        assert!(after(Progress::Failed).contains("could not reach this gputrail"));
+        assert!(after(AttachProgress::Offered).contains("has not made it a layer"));
+        assert!(after(AttachProgress::Failed).contains("could not reach this gputrail"));
         assert!(explain(|s| s.other_layer = Some("/x".into())).contains("another gputrail"));
         assert!(
             explain(|s| s.loader = Some("/proc/self/comm".into()))

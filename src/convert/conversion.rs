@@ -33,12 +33,12 @@ use flate2::write::GzEncoder;
 #[cfg(feature = "parquet")]
 use super::export::ParquetFolder;
 use super::export::{ChromeWriter, CsvFolder, NoRows, RowWriter, schema};
-use super::import::{Format, Recording, Source};
+use super::import::{InputFile, InputFormat, Recording};
 use gputrail_trace::capture::Options;
 use gputrail_trace::filter::Filter;
 use gputrail_trace::model::{Consumer, Producer};
 use gputrail_trace::perfetto::{CompressedGroups, Exporter, merge};
-use gputrail_trace::selection::Markers;
+use gputrail_trace::selection::MarkerFinder;
 
 pub use super::import::{Inputs, OpenError, ReadProgress, Report};
 pub use super::parts::{MAX_PARTS, Part, Parts};
@@ -176,7 +176,7 @@ impl Conversion {
         if names.is_empty() {
             return Ok(selection);
         }
-        let mut markers = Markers::new(names);
+        let mut markers = MarkerFinder::new(names);
         (&self.inputs).produce(&mut markers)?;
         let bounds = [(&mut selection.from, false), (&mut selection.to, true)];
         for (bound, is_end) in bounds {
@@ -219,7 +219,7 @@ impl Conversion {
     fn forget_copied(&self, report: &mut Report) {
         let traces = self.inputs.of_recordings(is_trace);
         let copied = traces.recordings().iter().flat_map(Recording::sources);
-        let copied: Vec<&Path> = copied.map(Source::name).collect();
+        let copied: Vec<&Path> = copied.map(InputFile::name).collect();
         report.forget_events_of(|file| copied.contains(&file));
     }
 
@@ -231,7 +231,7 @@ impl Conversion {
         let others = self.inputs.of_recordings(|recording| !is_trace(recording));
         let copied = traces.recordings().iter().flat_map(Recording::sources);
         // The sources, and a name for messages.
-        let mut sources: Vec<(PathBuf, Source)> = copied
+        let mut sources: Vec<(PathBuf, InputFile)> = copied
             .map(|source| (source.name().to_owned(), source.clone()))
             .collect();
         if let [first, ..] = others.recordings() {
@@ -244,7 +244,7 @@ impl Conversion {
                 0
             };
             let name = first.sources()[0].name().to_owned();
-            let source = Source::of(name.clone(), made)?;
+            let source = InputFile::of(name.clone(), made)?;
             sources.insert(place, (name, source));
         }
         self.inputs.begin_reading();
@@ -434,7 +434,7 @@ impl<'a, W: Write + Send + 'a> FileWriter<'a, W> {
 
 /// Whether a recording is a Perfetto trace.
 fn is_trace(recording: &Recording) -> bool {
-    recording.format() == Format::Perfetto
+    recording.format() == InputFormat::Perfetto
 }
 
 /// Takes everything, for its counts.

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::conversion::{Conversion, FileWriter, Outcome, OutputFormat};
-use super::size::{Counted, Sizes, Window, scaled};
+use super::size::{ByteCounter, Sizes, Window, scaled};
 use gputrail_record::Nanos;
 use gputrail_trace::filter::Filter;
 use gputrail_trace::model::Consumer;
@@ -155,10 +155,10 @@ impl Conversion {
 
     /// Makes the output in no place, to find the size of its declarations and of the events of each time.
     fn measure(&self, format: OutputFormat) -> io::Result<(Sizes, Outcome)> {
-        let (out, bytes) = Counted::new(io::sink());
+        let (out, bytes) = ByteCounter::new(io::sink());
         let mut writer = FileWriter::new(out, format)?;
         let mut sizes = Sizes::new(bytes);
-        let (out, declared) = Counted::new(io::sink());
+        let (out, declared) = ByteCounter::new(io::sink());
         let mut without_events = FileWriter::new(out, format)?;
         let nothing = Window {
             from: Some(Nanos(u64::MAX)),
@@ -181,7 +181,7 @@ impl Conversion {
     ) -> io::Result<Vec<Part>> {
         let (mut writers, mut counters) = (Vec::new(), Vec::new());
         for (_, file) in windows {
-            let (out, bytes) = Counted::new(File::create(file)?);
+            let (out, bytes) = ByteCounter::new(File::create(file)?);
             writers.push(FileWriter::new(out, format)?);
             counters.push(bytes);
         }

@@ -16,17 +16,17 @@ use gputrail_trace::model::{
 const MAX_SPANS: usize = 1 << 14;
 
 /// Counts the bytes that are written, and passes them on.
-pub(super) struct Counted<W> {
+pub(super) struct ByteCounter<W> {
     out: W,
     bytes: Arc<AtomicU64>,
 }
 
-impl<W> Counted<W> {
+impl<W> ByteCounter<W> {
     /// A writer to `out`, and its counter.
-    pub fn new(out: W) -> (Counted<W>, Arc<AtomicU64>) {
+    pub fn new(out: W) -> (ByteCounter<W>, Arc<AtomicU64>) {
         let bytes = Arc::new(AtomicU64::new(0));
         (
-            Counted {
+            ByteCounter {
                 out,
                 bytes: Arc::clone(&bytes),
             },
@@ -35,7 +35,7 @@ impl<W> Counted<W> {
     }
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for ByteCounter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
         self.bytes.fetch_add(count as u64, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Metrics that a user defines for the devices of this process, beside those that they have (ROCProfiler v1: `ROCP_METRICS`).
 
 use super::catalogue::{
-    Architecture, Catalogue, Defined, DefinedFrom, Definition, Definitions, Location, Refused,
-    Sources,
+    Architecture, Catalogue, Defined, DefinedFrom, Definition, DefinitionPlace, Definitions,
+    Refused, Sources,
 };
 use std::io;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub fn add_metrics(file: &Path) -> io::Result<Vec<Refused>> {
     let mut sources = Sources::clone(&added.clone().unwrap_or_default());
     super::read_file(file, &mut sources, |name, _, sources| {
         sources.refused.push(Refused {
-            at: Location {
+            at: DefinitionPlace {
                 file: name.into(),
                 line: 1,
                 column: 1,
@@ -80,7 +80,7 @@ fn extended(name: &str, architecture: &Architecture, added: &Sources) -> Archite
                 DefinedFrom::Expression(expression.clone(), counter.at.clone())
             }
         },
-        at: Location::clone(&counter.at),
+        at: DefinitionPlace::clone(&counter.at),
     });
     let definitions = Definitions {
         dialect: architecture.dialect(),

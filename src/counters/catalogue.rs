@@ -5,14 +5,16 @@ mod units;
 
 pub use library::{CounterLibrary, LibraryCounter, LibraryError};
 
-use super::expression::{Expression, Malformed, Name, Node, Operator, Reduction, Resolution};
+use super::expression::{
+    CounterName, Expression, MalformedExpression, Node, Operator, Reduction, Resolution,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
 /// A place in a definition file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Location {
+pub struct DefinitionPlace {
     /// The file.
     pub file: Arc<str>,
     /// The line, from 1.
@@ -21,7 +23,7 @@ pub struct Location {
     pub column: u32,
 }
 
-impl fmt::Display for Location {
+impl fmt::Display for DefinitionPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
@@ -31,7 +33,7 @@ impl fmt::Display for Location {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Where it stands.
-    pub at: Location,
+    pub at: DefinitionPlace,
     /// The reason.
     pub problem: String,
 }
@@ -150,7 +152,7 @@ impl Property {
 
 /// A block of hardware that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct HardwareBlock {
     /// Its name.
     pub name: String,
     /// The number of its instances in an agent; `None`: not known.
@@ -179,7 +181,7 @@ pub struct Counter {
     /// Where its values come from.
     pub definition: Definition,
     /// Where it is defined.
-    pub at: Location,
+    pub at: DefinitionPlace,
 }
 
 /// Where the values of a counter come from.
@@ -240,7 +242,7 @@ enum Shape {
 /// The counters of one architecture.
 #[derive(Clone, Debug, Default)]
 pub struct Architecture {
-    blocks: Vec<Block>,
+    blocks: Vec<HardwareBlock>,
     counters: Vec<Counter>,
     by_name: HashMap<String, CounterIndex>,
     by_folded_name: HashMap<String, CounterIndex>,
@@ -284,7 +286,7 @@ impl Architecture {
     }
 
     /// Its blocks.
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> &[HardwareBlock] {
         &self.blocks
     }
 
@@ -395,7 +397,7 @@ pub struct Defined {
     /// Where its values come from.
     pub from: DefinedFrom,
     /// Where it is defined.
-    pub at: Location,
+    pub at: DefinitionPlace,
 }
 
 /// Where the values of a defined counter come from.
@@ -411,7 +413,7 @@ pub enum DefinedFrom {
         instance: Option<u32>,
     },
     /// An expression, and where its text begins.
-    Expression(Expression, Location),
+    Expression(Expression, DefinitionPlace),
 }
 
 /// The definitions of one architecture.
@@ -420,7 +422,7 @@ pub struct Definitions {
     /// The meaning of a counter's name in expressions.
     pub dialect: Dialect,
     /// The blocks that are described.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<HardwareBlock>,
     /// The counters; of two with the same name the later one counts.
     pub counters: Vec<Defined>,
 }
@@ -492,7 +494,7 @@ enum LookUp {
 }
 
 impl Resolver {
-    fn new(blocks: Vec<Block>, dialect: Dialect) -> Resolver {
+    fn new(blocks: Vec<HardwareBlock>, dialect: Dialect) -> Resolver {
         let numbered = blocks.iter().enumerate();
         let by_name = numbered.map(|(place, block)| (block.name.clone(), BlockIndex(place as u32)));
         Resolver {
@@ -634,7 +636,7 @@ impl Resolver {
                             order.push(place);
                             Some(known)
                         }
-                        Err(Malformed {
+                        Err(MalformedExpression {
                             at: within,
                             problem,
                         }) => {
@@ -642,7 +644,7 @@ impl Resolver {
                             known.insert(defined.name.clone(), problem.clone());
                             let column = at.column.saturating_add(within as u32);
                             refused.push(Refused {
-                                at: Location {
+                                at: DefinitionPlace {
                                     column,
                                     ..at.clone()
                                 },
@@ -662,7 +664,7 @@ impl Resolver {
             return *known;
         }
         let index = BlockIndex(self.architecture.blocks.len() as u32);
-        self.architecture.blocks.push(Block {
+        self.architecture.blocks.push(HardwareBlock {
             name: name.to_owned(),
             instances: None,
             capacity: None,
@@ -676,8 +678,8 @@ impl Resolver {
         node: &Node,
         places: &HashMap<&str, usize>,
         states: &[LookUp],
-    ) -> Result<(Formula, Shape), Malformed> {
-        let of_name = |name: &Name| self.named(name, places, states);
+    ) -> Result<(Formula, Shape), MalformedExpression> {
+        let of_name = |name: &CounterName| self.named(name, places, states);
         let inner = |node: &Node| self.formula(node, places, states);
         Ok(match node {
             Node::Number(number) => (Formula::Number(*number), Shape::One),
@@ -759,7 +761,7 @@ impl Resolver {
         node: &Node,
         places: &HashMap<&str, usize>,
         states: &[LookUp],
-    ) -> Result<(Formula, Shape), Malformed> {
+    ) -> Result<(Formula, Shape), MalformedExpression> {
         match node {
             Node::Name(name) => self.named(name, places, states),
             node => self.formula(node, places, states),
@@ -768,10 +770,10 @@ impl Resolver {
 
     fn named(
         &self,
-        name: &Name,
+        name: &CounterName,
         places: &HashMap<&str, usize>,
         states: &[LookUp],
-    ) -> Result<(Formula, Shape), Malformed> {
+    ) -> Result<(Formula, Shape), MalformedExpression> {
         let Some(place) = places.get(name.name.as_str()) else {
             return match Property::named(&name.name) {
                 Some(property) => Ok((Formula::Property(property), Shape::One)),
@@ -820,15 +822,15 @@ impl Formula {
     }
 }
 
-fn malformed(at: usize, problem: impl Into<String>) -> Malformed {
-    Malformed {
+fn malformed(at: usize, problem: impl Into<String>) -> MalformedExpression {
+    MalformedExpression {
         at,
         problem: problem.into(),
     }
 }
 
 /// The names of an expression.
-fn name_list<'e>(node: &'e Node, names: &mut Vec<&'e Name>) {
+fn name_list<'e>(node: &'e Node, names: &mut Vec<&'e CounterName>) {
     match node {
         Node::Number(_) => {}
         Node::Name(name) | Node::Accumulate { of: name, .. } => names.push(name),

@@ -29,14 +29,14 @@ impl Invalid {
 
 /// The values of one counter or metric, one for each dispatch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Column {
+pub struct ValueColumn {
     /// The values; 0 where they are invalid.
     pub values: Vec<f64>,
     /// For each dispatch, why its value is invalid; empty if all are valid.
     pub invalid: Vec<Option<Invalid>>,
 }
 
-impl Column {
+impl ValueColumn {
     /// The value for one dispatch.
     pub fn get(&self, dispatch: usize) -> Result<f64, Invalid> {
         match self.invalid.get(dispatch) {
@@ -68,7 +68,7 @@ pub fn evaluate(
     architecture: &Architecture,
     wanted: &[CounterIndex],
     measured: &Measured,
-) -> Vec<Column> {
+) -> Vec<ValueColumn> {
     let mut needed = vec![false; architecture.counters().len()];
     wanted
         .iter()
@@ -85,7 +85,7 @@ pub fn evaluate(
         let instances = Formula::Counter(index, Resolution::None);
         Formula::Reduce(Reduction::Sum, Box::new(instances), None)
     };
-    let mut columns = vec![Column::default(); wanted.len()];
+    let mut columns = vec![ValueColumn::default(); wanted.len()];
     for first in (0..measured.dispatches).step_by(TOGETHER) {
         let mut evaluation = Evaluation {
             measured,
@@ -157,7 +157,7 @@ impl Instances {
     }
 
     /// The column of a value that has been reduced.
-    fn finish(mut self, dispatches: usize) -> Column {
+    fn finish(mut self, dispatches: usize) -> ValueColumn {
         let spread = |values: Vec<f64>| {
             if self.is_constant {
                 vec![values.first().copied().unwrap_or(0.0); dispatches]
@@ -171,7 +171,7 @@ impl Instances {
             (true, None) => Vec::new(),
             (false, _) => self.invalid,
         };
-        let mut column = Column { values, invalid };
+        let mut column = ValueColumn { values, invalid };
         column.check();
         column
     }
@@ -313,9 +313,9 @@ fn apply(operator: Operator, left: &[f64], right: &[f64], rows: usize) -> Vec<f6
     }
 }
 
-impl Column {
+impl ValueColumn {
     /// Adds the values of further dispatches.
-    fn append(&mut self, more: Column) {
+    fn append(&mut self, more: ValueColumn) {
         let before = self.values.len();
         self.values.extend(more.values);
         if !self.invalid.is_empty() || !more.invalid.is_empty() {
@@ -414,13 +414,13 @@ impl Evaluation<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::catalogue::{
-        Catalogue, Defined, DefinedFrom, Definitions, Dialect, Location, Sources, Usage,
+        Catalogue, Defined, DefinedFrom, DefinitionPlace, Definitions, Dialect, Sources, Usage,
     };
     use super::super::expression::Expression;
     use super::*;
 
     fn defined(name: &str, from: DefinedFrom) -> Defined {
-        let at = Location {
+        let at = DefinitionPlace {
             file: "made".into(),
             line: 1,
             column: 1,
@@ -482,14 +482,14 @@ mod tests {
 
     #[test]
     fn dispatches_that_are_not_evaluated_together_keep_their_places_and_reasons() {
-        let mut column = Column::default();
-        let valid = |values: &[f64]| Column {
+        let mut column = ValueColumn::default();
+        let valid = |values: &[f64]| ValueColumn {
             values: values.to_vec(),
             invalid: Vec::new(),
         };
         column.append(valid(&[1.0, 2.0]));
         assert_eq!(column, valid(&[1.0, 2.0]));
-        column.append(Column {
+        column.append(ValueColumn {
             values: vec![0.0, 4.0],
             invalid: vec![Some(Invalid::Overflow), None],
         });

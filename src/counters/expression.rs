@@ -45,7 +45,7 @@ pub enum Node {
     /// A number.
     Number(f64),
     /// A counter, metric or property by name.
-    Name(Name),
+    Name(CounterName),
     /// An operation on two values.
     Binary {
         /// The operation.
@@ -76,7 +76,7 @@ pub enum Node {
     /// A counter that the hardware adds up over time.
     Accumulate {
         /// The counter.
-        of: Name,
+        of: CounterName,
         /// How often.
         resolution: Resolution,
     },
@@ -84,7 +84,7 @@ pub enum Node {
 
 /// A name in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name {
+pub struct CounterName {
     /// The name.
     pub name: String,
     /// The instance, where one is named.
@@ -148,22 +148,22 @@ pub enum Resolution {
 
 /// The error of an expression that cannot be used, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Malformed {
+pub struct MalformedExpression {
     /// The offset in the text, in bytes.
     pub at: usize,
     /// The problem there: the expected part, or the reason.
     pub problem: String,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for MalformedExpression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "column {}: {}", self.at + 1, self.problem)
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for MalformedExpression {}
 
-type Parsed<T> = Result<T, Malformed>;
+type Parsed<T> = Result<T, MalformedExpression>;
 
 impl Expression {
     /// Parses the infix notation.
@@ -220,8 +220,8 @@ impl Expression {
     }
 }
 
-fn malformed(at: usize, problem: impl Into<String>) -> Malformed {
-    Malformed {
+fn malformed(at: usize, problem: impl Into<String>) -> MalformedExpression {
+    MalformedExpression {
         at,
         problem: problem.into(),
     }
@@ -245,7 +245,7 @@ fn postfix_item(item: &str, at: usize, counters: &[String], stack: &mut Vec<Node
             .ok()
             .and_then(|place: usize| counters.get(place));
         match known {
-            Some(name) => Ok(Node::Name(Name {
+            Some(name) => Ok(Node::Name(CounterName {
                 name: name.clone(),
                 instance: None,
                 at,
@@ -334,7 +334,7 @@ fn postfix_item(item: &str, at: usize, counters: &[String], stack: &mut Vec<Node
                 let values = take(count)?;
                 reduce_values(reduction, values, at)
             }
-            _ if is_name(item) => Node::Name(Name {
+            _ if is_name(item) => Node::Name(CounterName {
                 name: item.to_owned(),
                 instance: None,
                 at,
@@ -457,7 +457,7 @@ impl<'a> Parser<'a> {
         self.next.map_or(self.text.len(), |(at, _)| at)
     }
 
-    fn expected(&self, what: &str) -> Malformed {
+    fn expected(&self, what: &str) -> MalformedExpression {
         let found = match self.next {
             None => "the end".to_owned(),
             Some((at, _)) => format!("{:?}", &self.text[at..self.end]),
@@ -568,13 +568,13 @@ impl<'a> Parser<'a> {
     }
 
     /// A name and the instance behind it, if one is named.
-    fn instance_of(&mut self, name: &str, at: usize) -> Parsed<Name> {
+    fn instance_of(&mut self, name: &str, at: usize) -> Parsed<CounterName> {
         let mut instance = None;
         if self.takes('[')? {
             instance = Some(self.count("the number of an instance")?);
             self.must_take(']')?;
         }
-        Ok(Name {
+        Ok(CounterName {
             name: name.to_owned(),
             instance,
             at,

@@ -16,7 +16,7 @@
 //! A hardware counter's name begins with its block and the number of the instance (`TA3_TA_PERF_SEL_BUSY`); `TA*_X[0..15]`
 //! stands for 16 of them. The list of hardware counters has lines `number , name , type`.
 
-use super::catalogue::{Defined, DefinedFrom, Dialect, Location, Refused, Sources, Usage};
+use super::catalogue::{Defined, DefinedFrom, DefinitionPlace, Dialect, Refused, Sources, Usage};
 use super::expression::Expression;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const MAX_LISTED: usize = 4096;
 pub fn read((file, text): (&str, &str), hardware: Option<(&str, &str)>, into: &mut Sources) {
     let mut refused = Vec::new();
     let listed = hardware.map(|(file, text)| hardware_counters(file, text, &mut refused));
-    let mut reader = Reader {
+    let mut reader = DefinitionReader {
         file: file.into(),
         public: Public::default(),
         sections: BTreeMap::new(),
@@ -41,7 +41,7 @@ pub fn read((file, text): (&str, &str), hardware: Option<(&str, &str)>, into: &m
         let indent = line.len() - trimmed.len();
         reader.line(number as u32 + 1, indent as u32 + 1, trimmed.trim_end());
     }
-    let Reader {
+    let DefinitionReader {
         sections,
         mut refused,
         ..
@@ -56,7 +56,7 @@ pub fn read((file, text): (&str, &str), hardware: Option<(&str, &str)>, into: &m
                 .iter()
                 .map(|counter| counter.name.as_str())
                 .collect();
-            let unknown = |(name, _): &(&String, &Location)| !known.contains(name.as_str());
+            let unknown = |(name, _): &(&String, &DefinitionPlace)| !known.contains(name.as_str());
             for (name, at) in section.hardware.iter().filter(unknown) {
                 refused.push(Refused {
                     at: at.clone(),
@@ -74,16 +74,16 @@ pub fn read((file, text): (&str, &str), hardware: Option<(&str, &str)>, into: &m
 
 /// The public counters of one architecture, and the hardware counters that they name.
 #[derive(Default)]
-struct Section {
+struct PublicCounters {
     public: Vec<Defined>,
-    hardware: BTreeMap<String, Location>,
+    hardware: BTreeMap<String, DefinitionPlace>,
 }
 
-impl Section {
+impl PublicCounters {
     /// Definitions of the hardware counters that are named.
     fn named(&self) -> Vec<Defined> {
         let mut events: HashMap<String, u32> = HashMap::new();
-        let define = |(name, at): (&String, &Location)| {
+        let define = |(name, at): (&String, &DefinitionPlace)| {
             let (block, instance) = block_of(name);
             let event = events.entry(block.to_owned()).or_default();
             *event += 1;
@@ -98,7 +98,7 @@ fn hardware_counter(
     block: &str,
     instance: Option<u32>,
     event: u32,
-    at: Location,
+    at: DefinitionPlace,
 ) -> Defined {
     Defined {
         name: name.to_owned(),
@@ -129,7 +129,7 @@ fn hardware_counters(file: &str, text: &str, refused: &mut Vec<Refused>) -> Vec<
     let mut events: HashMap<&str, u32> = HashMap::new();
     let mut counters = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let at = Location {
+        let at = DefinitionPlace {
             file: file.clone(),
             line: number as u32 + 1,
             column: 1,
@@ -168,21 +168,21 @@ struct Public {
     name: String,
     description: String,
     usage: Usage,
-    at: Option<Location>,
+    at: Option<DefinitionPlace>,
     section: Option<String>,
-    counters: Vec<(String, Location)>,
+    counters: Vec<(String, DefinitionPlace)>,
 }
 
-struct Reader {
+struct DefinitionReader {
     file: Arc<str>,
     public: Public,
-    sections: BTreeMap<String, Section>,
+    sections: BTreeMap<String, PublicCounters>,
     refused: Vec<Refused>,
 }
 
-impl Reader {
+impl DefinitionReader {
     fn line(&mut self, line: u32, column: u32, text: &str) {
-        let at = Location {
+        let at = DefinitionPlace {
             file: self.file.clone(),
             line,
             column,
@@ -226,7 +226,7 @@ impl Reader {
         }
     }
 
-    fn refuse(&mut self, at: Location, problem: String) {
+    fn refuse(&mut self, at: DefinitionPlace, problem: String) {
         let problem = match self.public.name.as_str() {
             "" => problem,
             name => format!("{name}: {problem}"),
@@ -235,7 +235,7 @@ impl Reader {
     }
 
     /// A hardware counter, or a range of them: `TA*_X[0..15]`.
-    fn listed(&mut self, at: Location, text: &str) {
+    fn listed(&mut self, at: DefinitionPlace, text: &str) {
         let bad = |what: &str| {
             format!("expected a hardware counter such as TA0_X or TA*_X[0..15]: {what} in {text:?}")
         };
@@ -274,7 +274,7 @@ impl Reader {
     }
 
     /// The formula, with which the definition ends.
-    fn computed(&mut self, at: Location, text: &str) {
+    fn computed(&mut self, at: DefinitionPlace, text: &str) {
         const KEY: u32 = "comp=".len() as u32;
         let (Some(section), Some(begin)) = (self.public.section.take(), self.public.at.clone())
         else {
@@ -285,7 +285,7 @@ impl Reader {
         let column = at.column + KEY;
         match Expression::parse_postfix(text, &names) {
             Ok(expression) => {
-                let from = DefinedFrom::Expression(expression, Location { column, ..at });
+                let from = DefinedFrom::Expression(expression, DefinitionPlace { column, ..at });
                 let section = self.sections.entry(section).or_default();
                 section.hardware.extend(counters);
                 section.public.push(Defined {
@@ -298,7 +298,7 @@ impl Reader {
             }
             Err(error) => {
                 let column = column + error.at as u32;
-                self.refuse(Location { column, ..at }, error.problem);
+                self.refuse(DefinitionPlace { column, ..at }, error.problem);
             }
         }
     }

@@ -20,12 +20,14 @@ mod totals;
 pub use added::{add_metrics, with_added};
 pub use catalogue::nearest;
 pub use catalogue::{
-    Architecture, Block, BlockIndex, Catalogue, Counter, CounterIndex, CounterLibrary, Defined,
-    DefinedFrom, Definition, Definitions, Dialect, Formula, LibraryCounter, LibraryError, Location,
-    Property, Refused, Sources, Usage,
+    Architecture, BlockIndex, Catalogue, Counter, CounterIndex, CounterLibrary, Defined,
+    DefinedFrom, Definition, DefinitionPlace, Definitions, Dialect, Formula, HardwareBlock,
+    LibraryCounter, LibraryError, Property, Refused, Sources, Usage,
 };
-pub use evaluate::{Column, Invalid, Measured, evaluate};
-pub use expression::{Expression, Malformed, Name, Node, Operator, Reduction, Resolution};
+pub use evaluate::{Invalid, Measured, ValueColumn, evaluate};
+pub use expression::{
+    CounterName, Expression, MalformedExpression, Node, Operator, Reduction, Resolution,
+};
 pub use kernel_selection::{KernelSelection, NumberRange};
 pub use passes::{Counted, Impossible, Plan, plan, plan_limited, plan_one_pass, plan_runs};
 

@@ -251,14 +251,15 @@ fn capacity(architecture: &Architecture, block: BlockIndex) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::catalogue::{
-        Block, Catalogue, Defined, DefinedFrom, Definitions, Dialect, Location, Sources, Usage,
+        Catalogue, Defined, DefinedFrom, DefinitionPlace, Definitions, Dialect, HardwareBlock,
+        Sources, Usage,
     };
     use super::super::expression::Expression;
     use super::*;
 
     /// An architecture of two blocks, with metrics M0, M1, ... of these expressions.
     fn made(capacities: [u32; 2], metrics: &[String]) -> Architecture {
-        let at = Location {
+        let at = DefinitionPlace {
             file: "made".into(),
             line: 1,
             column: 1,
@@ -271,7 +272,7 @@ mod tests {
             at: at.clone(),
         };
         let blocks = ["SQ", "TA"].into_iter().zip(capacities);
-        let blocks = blocks.map(|(name, capacity)| Block {
+        let blocks = blocks.map(|(name, capacity)| HardwareBlock {
             name: name.to_owned(),
             instances: None,
             capacity: Some(capacity),

@@ -4,7 +4,7 @@
 //! quotes, and `#include "file"` is replaced by that file. Each section below the top is an architecture (`<gfx9 base="...">`),
 //! which has the definitions of its base, or `<global>`, whose definitions all architectures have.
 
-use super::catalogue::{Defined, DefinedFrom, Dialect, Location, Refused, Sources, Usage};
+use super::catalogue::{Defined, DefinedFrom, DefinitionPlace, Dialect, Refused, Sources, Usage};
 use super::expression::Expression;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub fn read(
     include: &mut dyn FnMut(&str) -> Result<String, String>,
     sources: &mut Sources,
 ) {
-    let mut reader = Reader {
+    let mut reader = XmlReader {
         sections: BTreeMap::new(),
         includes: 0,
         refused: Vec::new(),
     };
     reader.file(file, text, include);
-    let Reader {
+    let XmlReader {
         sections,
         mut refused,
         ..
@@ -67,13 +67,13 @@ pub fn read(
 }
 
 #[derive(Default)]
-struct Section {
-    bases: Vec<(String, Location)>,
+struct DefinitionSection {
+    bases: Vec<(String, DefinitionPlace)>,
     definitions: Vec<Defined>,
 }
 
-struct Reader {
-    sections: BTreeMap<String, Section>,
+struct XmlReader {
+    sections: BTreeMap<String, DefinitionSection>,
     includes: usize,
     refused: Vec<Refused>,
 }
@@ -82,13 +82,13 @@ struct Reader {
 struct Tag<'a> {
     name: &'a str,
     attributes: Vec<Attribute<'a>>,
-    at: Location,
+    at: DefinitionPlace,
 }
 
 struct Attribute<'a> {
     name: &'a str,
     value: &'a str,
-    at: Location,
+    at: DefinitionPlace,
 }
 
 impl<'a> Tag<'a> {
@@ -99,8 +99,8 @@ impl<'a> Tag<'a> {
     }
 }
 
-impl Reader {
-    fn refuse(&mut self, at: Location, problem: impl Into<String>) {
+impl XmlReader {
+    fn refuse(&mut self, at: DefinitionPlace, problem: impl Into<String>) {
         self.refused.push(Refused {
             at,
             problem: problem.into(),
@@ -113,7 +113,7 @@ impl Reader {
         text: &str,
         include: &mut dyn FnMut(&str) -> Result<String, String>,
     ) {
-        let mut scanner = Scanner::new(file, text);
+        let mut scanner = XmlScanner::new(file, text);
         let mut section: Option<String> = None;
         loop {
             scanner.skip_space();
@@ -166,7 +166,7 @@ impl Reader {
 
     fn include(
         &mut self,
-        at: Location,
+        at: DefinitionPlace,
         name: &str,
         include: &mut dyn FnMut(&str) -> Result<String, String>,
     ) {
@@ -193,7 +193,7 @@ impl Reader {
                 Ok(parsed) => DefinedFrom::Expression(parsed, expression.at.clone()),
                 Err(error) => {
                     let column = expression.at.column + error.at as u32;
-                    let at = Location {
+                    let at = DefinitionPlace {
                         column,
                         ..expression.at.clone()
                     };
@@ -238,7 +238,7 @@ impl Reader {
 }
 
 /// A position in a text.
-struct Scanner<'a> {
+struct XmlScanner<'a> {
     file: Arc<str>,
     text: &'a str,
     offset: usize,
@@ -246,9 +246,9 @@ struct Scanner<'a> {
     line_start: usize,
 }
 
-impl<'a> Scanner<'a> {
-    fn new(file: &str, text: &'a str) -> Scanner<'a> {
-        Scanner {
+impl<'a> XmlScanner<'a> {
+    fn new(file: &str, text: &'a str) -> XmlScanner<'a> {
+        XmlScanner {
             file: file.into(),
             text,
             offset: 0,
@@ -261,8 +261,8 @@ impl<'a> Scanner<'a> {
         &self.text[self.offset..]
     }
 
-    fn at(&self) -> Location {
-        Location {
+    fn at(&self) -> DefinitionPlace {
+        DefinitionPlace {
             file: self.file.clone(),
             line: self.line,
             column: (self.offset - self.line_start) as u32 + 1,
@@ -310,7 +310,7 @@ impl<'a> Scanner<'a> {
         Some(inside[..length].trim())
     }
 
-    fn tag(&mut self) -> Result<Tag<'a>, (Location, String)> {
+    fn tag(&mut self) -> Result<Tag<'a>, (DefinitionPlace, String)> {
         let at = self.at();
         self.advance(1);
         let name = self.word();
@@ -338,7 +338,7 @@ impl<'a> Scanner<'a> {
         self.advance(rest.find(|next| !is_part(next)).unwrap_or(rest.len()))
     }
 
-    fn attribute(&mut self) -> Result<Attribute<'a>, (Location, String)> {
+    fn attribute(&mut self) -> Result<Attribute<'a>, (DefinitionPlace, String)> {
         let start = self.at();
         let name = self.word();
         if name.is_empty() {

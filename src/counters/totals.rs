@@ -100,7 +100,7 @@ impl Architecture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Block, Catalogue, Sources, read_text};
+    use crate::{Catalogue, HardwareBlock, Sources, read_text};
 
     /// An architecture with a block of one instance and one of four.
     fn architecture() -> Architecture {
@@ -116,7 +116,7 @@ mod tests {
         read_text("a.xml", text, &mut |_| Err(String::new()), &mut sources);
         for definitions in sources.architectures.values_mut() {
             definitions.blocks = [("B", 1), ("C", 4)]
-                .map(|(name, instances)| Block {
+                .map(|(name, instances)| HardwareBlock {
                     name: name.to_owned(),
                     instances: Some(instances),
                     capacity: Some(2),

@@ -8,42 +8,42 @@ use saphyr_parser::{Event, Parser};
 const MAX_DEPTH: usize = 16;
 
 /// A value and its line.
-struct Value(usize, Content);
+struct YamlValue(usize, YamlContent);
 
-enum Content {
+enum YamlContent {
     Scalar(String),
-    List(Vec<Value>),
+    List(Vec<YamlValue>),
     /// Keys with their values.
-    Mapping(Vec<(String, Value)>),
+    Mapping(Vec<(String, YamlValue)>),
 }
 
 /// A list or mapping that is open, at its line. The key is that of the value that comes next.
-enum Level {
-    List(usize, Vec<Value>),
-    Mapping(usize, Vec<(String, Value)>, Option<String>),
+enum OpenLevel {
+    List(usize, Vec<YamlValue>),
+    Mapping(usize, Vec<(String, YamlValue)>, Option<String>),
 }
 
 pub fn read(text: &str) -> Result<CounterInput, InputError> {
-    let Some(Value(line, top)) = tree(text)? else {
+    let Some(YamlValue(line, top)) = tree(text)? else {
         return Err(wrong(1, "expected jobs, found nothing"));
     };
-    let Content::Mapping(top) = top else {
+    let YamlContent::Mapping(top) = top else {
         return Err(wrong(line, "expected `jobs` with a list of jobs"));
     };
     let mut jobs = Vec::new();
     for (key, value) in top {
         match (key.as_str(), value) {
-            ("jobs", Value(_, Content::List(list))) => jobs.extend(list),
-            ("jobs", Value(line, _)) => return Err(wrong(line, "jobs: expected a list")),
-            (_, Value(line, _)) => {
+            ("jobs", YamlValue(_, YamlContent::List(list))) => jobs.extend(list),
+            ("jobs", YamlValue(line, _)) => return Err(wrong(line, "jobs: expected a list")),
+            (_, YamlValue(line, _)) => {
                 return Err(wrong(line, format!("expected `jobs`, found {key:?}")));
             }
         }
     }
     let mut input = CounterInput::default();
     let mut before: Option<KernelSelection> = None;
-    for Value(line, job) in jobs {
-        let Content::Mapping(job) = job else {
+    for YamlValue(line, job) in jobs {
+        let YamlContent::Mapping(job) = job else {
             return Err(wrong(line, "expected a job with `pmc`"));
         };
         let mut kernels = KernelSelection::default();
@@ -64,23 +64,23 @@ pub fn read(text: &str) -> Result<CounterInput, InputError> {
 /// Sets a key of a job.
 fn set(
     key: &str,
-    Value(line, value): Value,
+    YamlValue(line, value): YamlValue,
     names: &mut Vec<String>,
     kernels: &mut KernelSelection,
 ) -> Result<(), InputError> {
-    let scalars = |value: Content| -> Result<Vec<String>, InputError> {
-        let one = |value: Value| match value {
-            Value(_, Content::Scalar(text)) => Ok(text),
-            Value(line, _) => Err(wrong(line, format!("{key}: expected text"))),
+    let scalars = |value: YamlContent| -> Result<Vec<String>, InputError> {
+        let one = |value: YamlValue| match value {
+            YamlValue(_, YamlContent::Scalar(text)) => Ok(text),
+            YamlValue(line, _) => Err(wrong(line, format!("{key}: expected text"))),
         };
         match value {
-            Content::Scalar(text) => Ok(vec![text]),
-            Content::List(list) => list.into_iter().map(one).collect(),
-            Content::Mapping(_) => Err(wrong(line, format!("{key}: expected a list"))),
+            YamlContent::Scalar(text) => Ok(vec![text]),
+            YamlContent::List(list) => list.into_iter().map(one).collect(),
+            YamlContent::Mapping(_) => Err(wrong(line, format!("{key}: expected a list"))),
         }
     };
-    let pattern = |value: Content| -> Result<Option<String>, InputError> {
-        let Content::Scalar(text) = value else {
+    let pattern = |value: YamlContent| -> Result<Option<String>, InputError> {
+        let YamlContent::Scalar(text) = value else {
             return Err(wrong(line, format!("{key}: expected a regular expression")));
         };
         match regex_lite::Regex::new(&text) {
@@ -123,8 +123,8 @@ fn set(
 }
 
 /// The value of the first document; none in an empty file.
-fn tree(text: &str) -> Result<Option<Value>, InputError> {
-    let mut open: Vec<Level> = Vec::new();
+fn tree(text: &str) -> Result<Option<YamlValue>, InputError> {
+    let mut open: Vec<OpenLevel> = Vec::new();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             wrong(
@@ -138,17 +138,19 @@ fn tree(text: &str) -> Result<Option<Value>, InputError> {
                 return Err(wrong(line, format!("expected at most {MAX_DEPTH} levels")));
             }
             Event::MappingStart(..) => {
-                open.push(Level::Mapping(line, Vec::new(), None));
+                open.push(OpenLevel::Mapping(line, Vec::new(), None));
                 continue;
             }
             Event::SequenceStart(..) => {
-                open.push(Level::List(line, Vec::new()));
+                open.push(OpenLevel::List(line, Vec::new()));
                 continue;
             }
-            Event::Scalar(text, ..) => Value(line, Content::Scalar(text.into_owned())),
+            Event::Scalar(text, ..) => YamlValue(line, YamlContent::Scalar(text.into_owned())),
             Event::MappingEnd | Event::SequenceEnd => match open.pop() {
-                Some(Level::List(line, list)) => Value(line, Content::List(list)),
-                Some(Level::Mapping(line, all, _)) => Value(line, Content::Mapping(all)),
+                Some(OpenLevel::List(line, list)) => YamlValue(line, YamlContent::List(list)),
+                Some(OpenLevel::Mapping(line, all, _)) => {
+                    YamlValue(line, YamlContent::Mapping(all))
+                }
                 None => continue,
             },
             Event::Alias(..) => return Err(wrong(line, "an alias: write the value itself")),
@@ -156,11 +158,11 @@ fn tree(text: &str) -> Result<Option<Value>, InputError> {
         };
         match open.last_mut() {
             None => return Ok(Some(ended)),
-            Some(Level::List(_, list)) => list.push(ended),
-            Some(Level::Mapping(_, all, key)) => match (key.take(), ended) {
+            Some(OpenLevel::List(_, list)) => list.push(ended),
+            Some(OpenLevel::Mapping(_, all, key)) => match (key.take(), ended) {
                 (Some(key), value) => all.push((key, value)),
-                (None, Value(_, Content::Scalar(text))) => *key = Some(text),
-                (None, Value(line, _)) => {
+                (None, YamlValue(_, YamlContent::Scalar(text))) => *key = Some(text),
+                (None, YamlValue(line, _)) => {
                     return Err(wrong(line, "expected a key, found a list"));
                 }
             },

@@ -26,7 +26,7 @@
 //! ```
 
 use gputrail_counters::{
-    Block, Defined, DefinedFrom, Expression, Location, Refused, Sources, Usage,
+    Defined, DefinedFrom, DefinitionPlace, Expression, HardwareBlock, Refused, Sources, Usage,
 };
 use saphyr_parser::{Event, Parser, Span};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ const MAX_DEPTH: usize = 16;
 
 /// Adds the architectures of a file.
 pub fn read(file: &str, text: &str, sources: &mut Sources) {
-    let mut reader = Reader {
+    let mut reader = YamlReader {
         file: file.into(),
         path: Vec::new(),
         counter: CounterFields::default(),
@@ -64,7 +64,7 @@ pub fn read(file: &str, text: &str, sources: &mut Sources) {
         }
     }
     if reader.architectures.is_empty() && reader.blocks.is_empty() && reader.refused.is_empty() {
-        let at = Location {
+        let at = DefinitionPlace {
             file: reader.file.clone(),
             line: 1,
             column: 1,
@@ -83,7 +83,7 @@ pub fn read(file: &str, text: &str, sources: &mut Sources) {
 }
 
 /// A list or mapping that is open.
-struct Level {
+struct PathLevel {
     /// The key of the value that comes next in a mapping; `None` in a list.
     key: Option<String>,
     is_mapping: bool,
@@ -94,7 +94,7 @@ struct CounterFields {
     name: String,
     description: String,
     usage: Usage,
-    at: Option<Location>,
+    at: Option<DefinitionPlace>,
     definitions: Vec<(Vec<String>, DefinedFrom)>,
 }
 
@@ -102,27 +102,27 @@ struct CounterFields {
 struct DefinitionFields {
     architectures: Vec<String>,
     block: Option<String>,
-    event: Option<(String, Location)>,
-    expression: Option<(String, Location)>,
-    at: Option<Location>,
+    event: Option<(String, DefinitionPlace)>,
+    expression: Option<(String, DefinitionPlace)>,
+    at: Option<DefinitionPlace>,
 }
 
 #[derive(Default)]
 struct BlockFields {
     name: String,
     architectures: Vec<String>,
-    instances: Option<(String, Location)>,
-    capacity: Option<(String, Location)>,
-    at: Option<Location>,
+    instances: Option<(String, DefinitionPlace)>,
+    capacity: Option<(String, DefinitionPlace)>,
+    at: Option<DefinitionPlace>,
 }
 
-struct Reader {
+struct YamlReader {
     file: Arc<str>,
-    path: Vec<Level>,
+    path: Vec<PathLevel>,
     counter: CounterFields,
     definition: DefinitionFields,
     block: BlockFields,
-    blocks: Vec<(String, Block)>,
+    blocks: Vec<(String, HardwareBlock)>,
     architectures: BTreeMap<String, Vec<Defined>>,
     refused: Vec<Refused>,
 }
@@ -137,9 +137,9 @@ const ARCHITECTURE: [&str; 6] = ["counters", "-", "definitions", "-", "architect
 const BLOCK: [&str; 2] = ["blocks", "-"];
 const ARCHITECTURE_OF_BLOCK: [&str; 4] = ["blocks", "-", "architectures", "-"];
 
-impl Reader {
-    fn at(&self, marker: &saphyr_parser::Marker) -> Location {
-        Location {
+impl YamlReader {
+    fn at(&self, marker: &saphyr_parser::Marker) -> DefinitionPlace {
+        DefinitionPlace {
             file: self.file.clone(),
             line: marker.line() as u32,
             column: marker.col() as u32 + 1,
@@ -147,7 +147,7 @@ impl Reader {
     }
 
     /// Whether `levels` are a path below the top.
-    fn is_path(levels: &[Level], path: &[&str]) -> bool {
+    fn is_path(levels: &[PathLevel], path: &[&str]) -> bool {
         let mut here = levels.iter().map(|level| {
             if level.is_mapping {
                 level.key.as_deref().unwrap_or_default()
@@ -170,7 +170,7 @@ impl Reader {
         (last.is_mapping && Self::is_path(before, path)).then_some(key)
     }
 
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), (Location, String)> {
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), (DefinitionPlace, String)> {
         let at = self.at(&span.start);
         match event {
             Event::MappingStart(..) | Event::SequenceStart(..) => {
@@ -194,7 +194,7 @@ impl Reader {
                         ..BlockFields::default()
                     };
                 }
-                self.path.push(Level {
+                self.path.push(PathLevel {
                     key: None,
                     is_mapping,
                 });
@@ -211,7 +211,7 @@ impl Reader {
                 self.end_value();
             }
             Event::Scalar(text, ..) => {
-                if let Some(Level {
+                if let Some(PathLevel {
                     key: key @ None,
                     is_mapping: true,
                 }) = self.path.last_mut()
@@ -235,7 +235,7 @@ impl Reader {
         }
     }
 
-    fn scalar(&mut self, text: &str, at: Location) {
+    fn scalar(&mut self, text: &str, at: DefinitionPlace) {
         if self.is_at(&ARCHITECTURE) {
             self.definition.architectures.push(text.to_owned());
             return;
@@ -267,7 +267,7 @@ impl Reader {
         }
     }
 
-    fn refuse(&mut self, at: Location, problem: String) {
+    fn refuse(&mut self, at: DefinitionPlace, problem: String) {
         let problem = format!("{}: {problem}", self.counter.name);
         self.refused.push(Refused { at, problem });
     }
@@ -301,7 +301,7 @@ impl Reader {
                 Ok(expression) => DefinedFrom::Expression(expression, at),
                 Err(error) => {
                     let column = at.column + error.at as u32;
-                    return self.refuse(Location { column, ..at }, error.problem);
+                    return self.refuse(DefinitionPlace { column, ..at }, error.problem);
                 }
             },
             _ => {
@@ -316,7 +316,7 @@ impl Reader {
 
     fn end_block(&mut self) {
         let block = std::mem::take(&mut self.block);
-        let mut number = |field: Option<(String, Location)>| {
+        let mut number = |field: Option<(String, DefinitionPlace)>| {
             let (text, at) = field?;
             let number = text.parse::<u32>().ok().filter(|number| *number > 0);
             if number.is_none() {
@@ -336,7 +336,7 @@ impl Reader {
             }
             _ => {}
         }
-        let described = Block {
+        let described = HardwareBlock {
             name: block.name,
             instances,
             capacity,
@@ -458,7 +458,7 @@ gputrail:
         ];
         assert_eq!(refused, expected);
         let gfx9 = &catalogue.architectures["gfx9"];
-        let sq = Block {
+        let sq = HardwareBlock {
             name: "SQ".to_owned(),
             instances: Some(32),
             capacity: Some(8),

@@ -30,16 +30,16 @@ mod layer {
     use core::ffi::c_void;
     use gputrail_sources::cuda;
     use gputrail_sources::nvtx::{self, ExtensionModule, GetExportTable};
-    use gputrail_sources::opencl::{self, Dispatch};
+    use gputrail_sources::opencl::{self, DispatchTable};
 
     type InitializeInjection = unsafe extern "C" fn() -> i32;
     type InitLayer =
-        unsafe extern "C" fn(u32, *const Dispatch, *mut u32, *mut *const Dispatch) -> i32;
+        unsafe extern "C" fn(u32, *const DispatchTable, *mut u32, *mut *const DispatchTable) -> i32;
     type InitLayerWithProperties = unsafe extern "C" fn(
         u32,
-        *const Dispatch,
+        *const DispatchTable,
         *mut u32,
-        *mut *const Dispatch,
+        *mut *const DispatchTable,
         *const u64,
     ) -> i32;
     type DeinitLayer = unsafe extern "C" fn() -> i32;
@@ -75,9 +75,9 @@ mod layer {
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn clInitLayer(
         entries: u32,
-        target: *const Dispatch,
+        target: *const DispatchTable,
         entries_ret: *mut u32,
-        layer_ret: *mut *const Dispatch,
+        layer_ret: *mut *const DispatchTable,
     ) -> i32 {
         match elder::<InitLayer>("clInitLayer") {
             // SAFETY: the earlier copy's function of this name is this function, which `elder` sees to, and its arguments
@@ -100,9 +100,9 @@ mod layer {
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn clInitLayerWithProperties(
         entries: u32,
-        target: *const Dispatch,
+        target: *const DispatchTable,
         entries_ret: *mut u32,
-        layer_ret: *mut *const Dispatch,
+        layer_ret: *mut *const DispatchTable,
         properties: *const u64,
     ) -> i32 {
         match elder::<InitLayerWithProperties>("clInitLayerWithProperties") {

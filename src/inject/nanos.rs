@@ -1,6 +1,6 @@
 //! The times of a record in nanoseconds of CLOCK_BOOTTIME, in place of those of the clocks that they were read from.
 
-use gputrail_collect::times::Times;
+use gputrail_collect::times::TimeConverter;
 use gputrail_interface::joined::WorkTimes;
 use gputrail_record::layout::{Field, FieldClock, FieldValues, LAYOUTS};
 use gputrail_record::{
@@ -91,7 +91,7 @@ pub(super) fn has_times(kind: Kind) -> bool {
 }
 
 /// Converts the times of `record`. A time of an agent whose clock has not been read yet becomes 0, and the record is flagged.
-pub(super) fn convert(record: &mut [u64], times: &mut Times) {
+pub(super) fn convert(record: &mut [u64], times: &mut TimeConverter) {
     let Some(header) = record.first().copied() else {
         return;
     };
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn times_become_nanoseconds_and_a_clock_that_is_not_known_is_flagged() {
-        let mut times = Times::new(Names::new()).unwrap();
+        let mut times = TimeConverter::new(Names::new()).unwrap();
         let mut call = Api::blank();
         call.start = clock::now();
         let mut words: [u64; size_of::<Api>() / 8] = bytemuck::cast(call);

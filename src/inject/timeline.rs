@@ -7,7 +7,7 @@
 use gputrail_buffer::clock::NoSnapshot;
 use gputrail_capture::join::{Enqueue, Found, Join};
 use gputrail_capture::names::Names;
-use gputrail_collect::times::Times;
+use gputrail_collect::times::TimeConverter;
 use gputrail_interface::joined::WorkTimes;
 use gputrail_record::*;
 
@@ -90,16 +90,16 @@ impl TimedWork {
 
 /// See the module.
 pub struct Timeline {
-    times: Times,
-    join: Join<Joined>,
-    found: Vec<Found<Joined>>,
+    times: TimeConverter,
+    join: Join<WaitingEnqueue>,
+    found: Vec<Found<WaitingEnqueue>>,
 }
 
 impl Timeline {
     /// The timeline of the process whose agents `names` names.
     pub fn new(names: Names) -> Result<Timeline, NoSnapshot> {
         Ok(Timeline {
-            times: Times::new(names)?,
+            times: TimeConverter::new(names)?,
             join: Join::default(),
             found: Vec::new(),
         })
@@ -158,7 +158,7 @@ impl Timeline {
     }
 
     /// The clocks of the process.
-    pub(super) fn clocks(&mut self) -> &mut Times {
+    pub(super) fn clocks(&mut self) -> &mut TimeConverter {
         &mut self.times
     }
 
@@ -190,15 +190,19 @@ impl Timeline {
     }
 }
 
-fn enqueue(join: &mut Join<Joined>, what: Option<EnqueueRecord>, found: &mut Vec<Found<Joined>>) {
+fn enqueue(
+    join: &mut Join<WaitingEnqueue>,
+    what: Option<EnqueueRecord>,
+    found: &mut Vec<Found<WaitingEnqueue>>,
+) {
     if let Some(what) = what {
-        join.enqueue(Joined { what, serial: 0 }, found);
+        join.enqueue(WaitingEnqueue { what, serial: 0 }, found);
     }
 }
 
 /// An enqueue record that waits for its completion.
 #[derive(Copy, Clone, Debug)]
-struct Joined {
+struct WaitingEnqueue {
     what: EnqueueRecord,
     serial: u32,
 }
@@ -234,7 +238,7 @@ impl EnqueueRecord {
     }
 }
 
-impl Enqueue for Joined {
+impl Enqueue for WaitingEnqueue {
     fn work(&self) -> WorkId {
         self.what.work().id
     }

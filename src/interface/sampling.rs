@@ -57,11 +57,11 @@ impl Configuration {
 }
 
 /// An interval for people, in its unit.
-struct Interval(u64, SamplingUnit);
+struct ReadableInterval(u64, SamplingUnit);
 
-impl fmt::Display for Interval {
+impl fmt::Display for ReadableInterval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Interval(interval, unit) = *self;
+        let ReadableInterval(interval, unit) = *self;
         if unit != SamplingUnit::TIME {
             return write!(f, "{interval} {}", unit.name().unwrap_or("units"));
         }
@@ -78,7 +78,7 @@ impl fmt::Display for Interval {
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let method = self.method.name().unwrap_or("unknown method");
-        let interval = |of| Interval(of, self.unit);
+        let interval = |of| ReadableInterval(of, self.unit);
         if self.min == self.max {
             return write!(f, "{method} every {}", interval(self.min));
         }

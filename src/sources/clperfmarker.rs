@@ -1,4 +1,4 @@
-//! CLPerfMarker, the markers of AMD's APP Profiler for OpenCL: four functions, whose statuses are [`Status`].
+//! CLPerfMarker, the markers of AMD's APP Profiler for OpenCL: four functions, whose statuses are [`MarkerStatus`].
 //!
 //! A marker outside of others may have a group, which becomes a branch below its thread; markers inside of it are part of
 //! that branch, whatever group they name. On request ([`CLPERFMARKER_VARIABLE`]) the markers are also kept until
@@ -12,7 +12,7 @@ use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use gputrail_buffer::platform::sync::{OnceBox, PerProcess};
 use gputrail_buffer::platform::system;
 use gputrail_collect::loading::markers::{CLPERFMARKER_EXTENSION, CLPERFMARKER_VARIABLE};
-use gputrail_collect::marker::{CText, Event, MarkerDomain, Registry, Text};
+use gputrail_collect::marker::{CText, MarkerDomain, MarkerEvent, MarkerText, Registry};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -37,7 +37,7 @@ const MAX_BYTES: usize = 256 << 20;
 /// The statuses that the functions return.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(i32)]
-pub enum Status {
+pub enum MarkerStatus {
     /// `AP_SUCCESS`
     Success = 0,
     /// `AP_UNINITIALIZED_PERF_MARKER`
@@ -67,10 +67,10 @@ static DOMAIN: MarkerDomain = MarkerDomain::built_in("CLPerfMarker", 2);
 /// The domains of groups.
 static GROUPS: Registry<Box<str>, MarkerDomain> = Registry::new();
 /// The lines of the file, by thread.
-static LINES: PerProcess<Lines> = PerProcess::new();
+static LINES: PerProcess<ThreadLines> = PerProcess::new();
 
 #[derive(Default)]
-struct Lines {
+struct ThreadLines {
     threads: BTreeMap<u32, (u64, String)>,
     bytes: usize,
     /// Whether a line had no place: none follows.
@@ -84,8 +84,8 @@ thread_local! {
     static GROUP: Cell<&'static MarkerDomain> = const { Cell::new(&DOMAIN) };
 }
 
-fn answer(work: impl FnOnce() -> Status) -> c_int {
-    let mut status = Status::Internal;
+fn answer(work: impl FnOnce() -> MarkerStatus) -> c_int {
+    let mut status = MarkerStatus::Internal;
     contain(|| status = work());
     status as c_int
 }
@@ -95,22 +95,22 @@ pub fn initialize() -> c_int {
     answer(|| {
         let _uncancelled = Uncancelled::begin();
         if STATE.load(Ordering::Acquire) == FINALIZED {
-            return Status::Finalized;
+            return MarkerStatus::Finalized;
         }
         if !markers::attach() {
-            return Status::NotDetected;
+            return MarkerStatus::NotDetected;
         }
         let (from, to) = (UNINITIALIZED, INITIALIZED);
         let _ = STATE.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
-        Status::Success
+        MarkerStatus::Success
     })
 }
 
 /// The status of a begin or an end before it is looked at.
-fn ready() -> Result<(), Status> {
+fn ready() -> Result<(), MarkerStatus> {
     match STATE.load(Ordering::Acquire) {
-        UNINITIALIZED => Err(Status::Uninitialized),
-        FINALIZED => Err(Status::Finalized),
+        UNINITIALIZED => Err(MarkerStatus::Uninitialized),
+        FINALIZED => Err(MarkerStatus::Finalized),
         _ => Ok(()),
     }
 }
@@ -126,10 +126,10 @@ pub unsafe fn begin(name: *const c_char, group: *const c_char) -> c_int {
             return status;
         }
         let Some(name) = NonNull::new(name.cast_mut()) else {
-            return Status::NullName;
+            return MarkerStatus::NullName;
         };
         // SAFETY: `name` is not null, so that it ends with a zero, and the program keeps it during the call.
-        let name = Text::C(unsafe { CText::new(name) });
+        let name = MarkerText::C(unsafe { CText::new(name) });
         // SAFETY: a `group` that is not null ends with a zero, and the program keeps it during the call.
         let group = NonNull::new(group.cast_mut()).map(|group| unsafe { CText::new(group) });
         let level = LEVEL.get();
@@ -141,9 +141,9 @@ pub unsafe fn begin(name: *const c_char, group: *const c_char) -> c_int {
             begin_line(&name.read(), group.as_deref().unwrap_or_default(), now())
         });
         LEVEL.set(level.saturating_add(1));
-        let event = Event {
+        let event = MarkerEvent {
             name,
-            ..Event::default()
+            ..MarkerEvent::default()
         };
         let _ = GROUP.get().push(&event);
         kept
@@ -158,11 +158,11 @@ pub fn end() -> c_int {
         }
         let Some(level) = LEVEL.get().checked_sub(1) else {
             DOMAIN.unbalanced_pop();
-            return Status::Unbalanced;
+            return MarkerStatus::Unbalanced;
         };
         let kept = keep(|| end_line(now()));
         LEVEL.set(level);
-        let _ = GROUP.get().pop(&Event::default());
+        let _ = GROUP.get().pop(&MarkerEvent::default());
         kept
     })
 }
@@ -172,20 +172,20 @@ pub fn finalize() -> c_int {
     answer(|| {
         let _uncancelled = Uncancelled::begin();
         match STATE.load(Ordering::Acquire) {
-            UNINITIALIZED => return Status::Uninitialized,
-            FINALIZED => return Status::Success,
+            UNINITIALIZED => return MarkerStatus::Uninitialized,
+            FINALIZED => return MarkerStatus::Success,
             _ => {}
         }
         let mut lines = LINES.lock();
         // Another thread may have finalised meanwhile.
         if STATE.load(Ordering::Acquire) == FINALIZED {
-            return Status::Success;
+            return MarkerStatus::Success;
         }
         if base().is_some_and(|base| lines.write(base).is_err()) {
-            return Status::OutputFile;
+            return MarkerStatus::OutputFile;
         }
         STATE.store(FINALIZED, Ordering::Release);
-        Status::Success
+        MarkerStatus::Success
     })
 }
 
@@ -212,9 +212,9 @@ fn base() -> Option<&'static OsString> {
 
 /// Keeps a line for the file, if there is to be one. Returns `OutOfMemory` when the file is full; the marker is recorded
 /// all the same.
-fn keep(line: impl FnOnce() -> String) -> Status {
+fn keep(line: impl FnOnce() -> String) -> MarkerStatus {
     if base().is_none() {
-        return Status::Success;
+        return MarkerStatus::Success;
     }
     let line = line();
     let mut lines = LINES.lock();
@@ -224,18 +224,18 @@ fn keep(line: impl FnOnce() -> String) -> Status {
     }
 }
 
-impl Lines {
+impl ThreadLines {
     /// Adds a line of the calling thread, unless there are or were more than `most` bytes with it.
-    fn push(&mut self, line: &str, most: usize) -> Status {
+    fn push(&mut self, line: &str, most: usize) -> MarkerStatus {
         self.is_full |= self.bytes + line.len() > most;
         if self.is_full {
-            return Status::OutOfMemory;
+            return MarkerStatus::OutOfMemory;
         }
         self.bytes += line.len();
         let (count, text) = self.threads.entry(system::thread_id()).or_default();
         *count += 1;
         text.push_str(line);
-        Status::Success
+        MarkerStatus::Success
     }
 
     /// Writes the file, beside those of other processes. It gets its name when it is complete.
@@ -272,7 +272,7 @@ impl Lines {
         if written.is_err() {
             let _ = fs::remove_file(&part);
         } else {
-            *self = Lines::default();
+            *self = ThreadLines::default();
         }
         written
     }
@@ -320,18 +320,21 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_internal_error_for_the_program() {
-        assert_eq!(answer(|| panic!("expected")), Status::Internal as c_int);
-        assert_eq!(Status::Internal as c_int, -6);
+        assert_eq!(
+            answer(|| panic!("expected")),
+            MarkerStatus::Internal as c_int
+        );
+        assert_eq!(MarkerStatus::Internal as c_int, -6);
     }
 
     #[test]
     fn a_file_that_is_full_is_a_lack_of_memory_for_the_program() {
-        let mut lines = Lines::default();
-        assert_eq!(lines.push("12345\n", 10), Status::Success);
-        assert_eq!(lines.push("12345\n", 10), Status::OutOfMemory);
-        assert_eq!(Status::OutOfMemory as c_int, -7);
+        let mut lines = ThreadLines::default();
+        assert_eq!(lines.push("12345\n", 10), MarkerStatus::Success);
+        assert_eq!(lines.push("12345\n", 10), MarkerStatus::OutOfMemory);
+        assert_eq!(MarkerStatus::OutOfMemory as c_int, -7);
         // A shorter line would be the end of a marker whose begin is missing.
-        assert_eq!(lines.push("123\n", 10), Status::OutOfMemory);
+        assert_eq!(lines.push("123\n", 10), MarkerStatus::OutOfMemory);
         let [(count, text)] = &lines.threads.into_values().collect::<Vec<_>>()[..] else {
             panic!("one thread");
         };

@@ -2,7 +2,7 @@
 //! the calls of a program or of its runtime into [markers](gputrail_collect::marker); this source gives them a recording in programs that use no runtime.
 
 use gputrail_collect::operations::{self, OperationInfo};
-use gputrail_collect::process::{self, Attached};
+use gputrail_collect::process::{self, AttachOutcome};
 use gputrail_collect::source::Source;
 use gputrail_record::Domain;
 
@@ -23,5 +23,5 @@ impl Source for Markers {
 /// Attaches the source. Returns whether markers of this process have consumers, now or later: there is a recording or a
 /// tool, or another thread is finding that out.
 pub fn attach() -> bool {
-    process::attach(&Markers) == Attached::Later || process::is_observed()
+    process::attach(&Markers) == AttachOutcome::Later || process::is_observed()
 }

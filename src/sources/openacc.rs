@@ -7,7 +7,7 @@
 use super::markers;
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
-use gputrail_collect::marker::{CText, Event, EventValue, MarkerDomain, Text};
+use gputrail_collect::marker::{CText, EventValue, MarkerDomain, MarkerEvent, MarkerText};
 use gputrail_record::PayloadKind;
 use std::ptr::NonNull;
 
@@ -31,7 +31,7 @@ pub struct ProfInfo {
 
 /// The beginning of the runtime's description of an event (OpenACC: `acc_event_info`).
 #[repr(C)]
-pub struct Description {
+pub struct AccEvent {
     event: c_int,
     /// The bytes of this structure that the runtime has filled.
     valid_bytes: c_int,
@@ -44,10 +44,10 @@ pub struct Description {
     amount: usize,
 }
 
-type Callback = unsafe extern "C" fn(*const ProfInfo, *const Description, *const c_void);
+type AccCallback = unsafe extern "C" fn(*const ProfInfo, *const AccEvent, *const c_void);
 
 /// Registers a callback for an event.
-pub type Register = unsafe extern "C" fn(c_int, Callback, c_int);
+pub type Register = unsafe extern "C" fn(c_int, AccCallback, c_int);
 
 /// The way in which a callback is registered that is always on.
 const ALWAYS: c_int = 0;
@@ -76,7 +76,7 @@ const CONSTRUCTS: [&str; 17] = [
 
 /// What an event is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum What {
+enum EventMeaning {
     /// A moment.
     Moment(&'static str),
     /// The begin of a range that is named so, or after its construct.
@@ -87,26 +87,26 @@ enum What {
     Unknown,
 }
 
-impl What {
-    fn of(event: c_int) -> What {
+impl EventMeaning {
+    fn of(event: c_int) -> EventMeaning {
         match event {
-            1 => What::Begin(Some("init device")),
-            3 => What::Begin(Some("shut down device")),
-            5 => What::Moment("runtime shut down"),
-            6 => What::Moment("create"),
-            7 => What::Moment("delete"),
-            8 => What::Moment("allocate"),
-            9 => What::Moment("free"),
-            10 => What::Begin(Some("enter data")),
-            12 => What::Begin(Some("exit data")),
-            14 => What::Begin(Some("update")),
-            16 => What::Begin(None),
-            18 => What::Begin(Some("launch")),
-            20 => What::Begin(Some("copy to device")),
-            22 => What::Begin(Some("copy from device")),
-            24 => What::Begin(Some("wait")),
-            2 | 4 | 11 | 13 | 15 | 17 | 19 | 21 | 23 | 25 => What::End,
-            _ => What::Unknown,
+            1 => EventMeaning::Begin(Some("init device")),
+            3 => EventMeaning::Begin(Some("shut down device")),
+            5 => EventMeaning::Moment("runtime shut down"),
+            6 => EventMeaning::Moment("create"),
+            7 => EventMeaning::Moment("delete"),
+            8 => EventMeaning::Moment("allocate"),
+            9 => EventMeaning::Moment("free"),
+            10 => EventMeaning::Begin(Some("enter data")),
+            12 => EventMeaning::Begin(Some("exit data")),
+            14 => EventMeaning::Begin(Some("update")),
+            16 => EventMeaning::Begin(None),
+            18 => EventMeaning::Begin(Some("launch")),
+            20 => EventMeaning::Begin(Some("copy to device")),
+            22 => EventMeaning::Begin(Some("copy from device")),
+            24 => EventMeaning::Begin(Some("wait")),
+            2 | 4 | 11 | 13 | 15 | 17 | 19 | 21 | 23 | 25 => EventMeaning::End,
+            _ => EventMeaning::Unknown,
         }
     }
 
@@ -137,12 +137,17 @@ pub unsafe fn register(register: Register) {
 /// An event.
 unsafe extern "C" fn happened(
     place: *const ProfInfo,
-    description: *const Description,
+    description: *const AccEvent,
     _: *const c_void,
 ) {
     contain(|| {
         // SAFETY: the runtime's descriptions, as far as they say that they are filled.
-        let (place, description) = unsafe { (Read::of(place), Read::of(description)) };
+        let (place, description) = unsafe {
+            (
+                FilledDescription::of(place),
+                FilledDescription::of(description),
+            )
+        };
         if let (Some(place), Some(description)) = (place, description) {
             report(&place, &description);
         }
@@ -150,7 +155,7 @@ unsafe extern "C" fn happened(
 }
 
 /// A description that the runtime has filled to some length.
-struct Read<T> {
+struct FilledDescription<T> {
     filled: usize,
     content: *const T,
 }
@@ -159,7 +164,8 @@ struct Read<T> {
 macro_rules! field {
     ($of:expr, $type:ident.$field:ident) => {{
         let end = core::mem::offset_of!($type, $field) + size_of_val_of(|of: &$type| &of.$field);
-        // SAFETY: `content` leads to a description (`Read::of`), which the runtime has filled up to the end of the field.
+        // SAFETY: `content` leads to a description (`FilledDescription::of`), which the runtime has filled up to the
+        // end of the field.
         ($of.filled >= end).then(|| unsafe { (*$of.content).$field })
     }};
 }
@@ -169,36 +175,36 @@ const fn size_of_val_of<T, F>(_: fn(&T) -> &F) -> usize {
     size_of::<F>()
 }
 
-impl<T> Read<T> {
+impl<T> FilledDescription<T> {
     /// # Safety
     ///
     /// `content` is null or leads to a description of the runtime's, which lasts as long as the result.
-    unsafe fn of(content: *const T) -> Option<Read<T>> {
+    unsafe fn of(content: *const T) -> Option<FilledDescription<T>> {
         if content.is_null() {
             return None;
         }
         // SAFETY: both descriptions begin with the event and the number of filled bytes.
         let filled = unsafe { *content.cast::<c_int>().add(1) };
-        Some(Read {
+        Some(FilledDescription {
             filled: usize::try_from(filled).ok()?,
             content,
         })
     }
 }
 
-fn report(place: &Read<ProfInfo>, description: &Read<Description>) {
+fn report(place: &FilledDescription<ProfInfo>, description: &FilledDescription<AccEvent>) {
     let Some(event) = field!(place, ProfInfo.event) else {
         return;
     };
-    let construct = field!(description, Description.construct).unwrap_or(-1);
+    let construct = field!(description, AccEvent.construct).unwrap_or(-1);
     let construct = usize::try_from(construct).ok();
     let construct = construct.and_then(|number| CONSTRUCTS.get(number).copied());
-    let amount = field!(description, Description.amount).filter(|_| What::has_amount(event));
+    let amount = field!(description, AccEvent.amount).filter(|_| EventMeaning::has_amount(event));
     let payload = match amount {
         Some(amount) => EventValue::Number(PayloadKind::UNSIGNED, amount as u64),
         None => EventValue::None,
     };
-    let name = field!(description, Description.name).filter(|_| What::has_amount(event));
+    let name = field!(description, AccEvent.name).filter(|_| EventMeaning::has_amount(event));
     let texts = [
         name,
         field!(place, ProfInfo.source_file),
@@ -209,36 +215,38 @@ fn report(place: &Read<ProfInfo>, description: &Read<Description>) {
     let texts = [("name", name), ("function", function), ("file", file)];
     let texts = texts
         .into_iter()
-        .filter(|(_, text)| !matches!(text, Text::None));
+        .filter(|(_, text)| !matches!(text, MarkerText::None));
     let fields: Vec<_> = texts
         .map(|(name, text)| (name.to_owned(), EventValue::Text(text)))
         .collect();
-    let named = |name| Event {
-        name: Text::Plain(name),
-        category: construct.map_or(Text::None, Text::Plain),
+    let named = |name| MarkerEvent {
+        name: MarkerText::Plain(name),
+        category: construct.map_or(MarkerText::None, MarkerText::Plain),
         payload,
         fields: &fields,
-        ..Event::default()
+        ..MarkerEvent::default()
     };
-    match What::of(event) {
-        What::Moment(name) => DOMAIN.mark(&named(name)),
-        What::Begin(name) => {
+    match EventMeaning::of(event) {
+        EventMeaning::Moment(name) => DOMAIN.mark(&named(name)),
+        EventMeaning::Begin(name) => {
             let _ = DOMAIN.push(&named(name.or(construct).unwrap_or("compute construct")));
         }
-        What::End => {
-            let _ = DOMAIN.pop(&Event::default());
+        EventMeaning::End => {
+            let _ = DOMAIN.pop(&MarkerEvent::default());
         }
-        What::Unknown => {}
+        EventMeaning::Unknown => {}
     }
 }
 
 /// # Safety
 ///
 /// `text` is null, or a text that ends with a zero, and lives and stays as it is for `'a`.
-unsafe fn c_text<'a>(text: Option<*const c_char>) -> Text<'a> {
+unsafe fn c_text<'a>(text: Option<*const c_char>) -> MarkerText<'a> {
     let text = text.and_then(|text| NonNull::new(text.cast_mut()));
     // SAFETY: a `text` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
-    text.map_or(Text::None, |text| Text::C(unsafe { CText::new(text) }))
+    text.map_or(MarkerText::None, |text| {
+        MarkerText::C(unsafe { CText::new(text) })
+    })
 }
 
 #[cfg(test)]
@@ -248,13 +256,13 @@ mod tests {
     #[test]
     fn begins_have_ends_and_descriptions_are_read_as_far_as_they_are_filled() {
         for event in 1..LAST {
-            if let What::Begin(_) = What::of(event) {
-                assert_eq!(What::of(event + 1), What::End, "{event}");
+            if let EventMeaning::Begin(_) = EventMeaning::of(event) {
+                assert_eq!(EventMeaning::of(event + 1), EventMeaning::End, "{event}");
             }
         }
-        assert_eq!(What::of(LAST), What::Unknown);
-        assert_eq!(What::of(0), What::Unknown);
-        let description = Description {
+        assert_eq!(EventMeaning::of(LAST), EventMeaning::Unknown);
+        assert_eq!(EventMeaning::of(0), EventMeaning::Unknown);
+        let description = AccEvent {
             event: 6,
             valid_bytes: 40,
             construct: 3,
@@ -264,12 +272,12 @@ mod tests {
             amount: 4096,
         };
         // SAFETY: a description that outlives its use.
-        let mut read = unsafe { Read::of(&raw const description) }.unwrap();
-        assert_eq!(field!(read, Description.amount), Some(4096));
+        let mut read = unsafe { FilledDescription::of(&raw const description) }.unwrap();
+        assert_eq!(field!(read, AccEvent.amount), Some(4096));
         read.filled = 39;
-        assert_eq!(field!(read, Description.amount), None);
-        assert_eq!(field!(read, Description.construct), Some(3));
+        assert_eq!(field!(read, AccEvent.amount), None);
+        assert_eq!(field!(read, AccEvent.construct), Some(3));
         // SAFETY: null is allowed.
-        assert!(unsafe { Read::<ProfInfo>::of(core::ptr::null()) }.is_none());
+        assert!(unsafe { FilledDescription::<ProfInfo>::of(core::ptr::null()) }.is_none());
     }
 }

@@ -9,7 +9,9 @@ use core::ffi::{c_char, c_int};
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use gputrail_buffer::platform::system;
 use gputrail_collect::marker::nesting::PushedRanges;
-use gputrail_collect::marker::{self, CText, Event, MarkerDomain, Text, name_thread, start_event};
+use gputrail_collect::marker::{
+    self, CText, MarkerDomain, MarkerEvent, MarkerText, name_thread, start_event,
+};
 use gputrail_collect::process;
 use gputrail_interface::marker::RangeId;
 use gputrail_record::MarkerKind;
@@ -51,13 +53,15 @@ fn answer<R>(default: R, work: impl FnOnce() -> R) -> R {
 /// # Safety
 ///
 /// `message` is null, or a text that ends with a zero, and lives and stays as it is for `'a`.
-unsafe fn named<'a>(message: *const c_char) -> Event<'a> {
+unsafe fn named<'a>(message: *const c_char) -> MarkerEvent<'a> {
     let text = NonNull::new(message.cast_mut());
     // SAFETY: a `message` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
-    let name = text.map_or(Text::None, |text| Text::C(unsafe { CText::new(text) }));
-    Event {
+    let name = text.map_or(MarkerText::None, |text| {
+        MarkerText::C(unsafe { CText::new(text) })
+    });
+    MarkerEvent {
         name,
-        ..Event::default()
+        ..MarkerEvent::default()
     }
 }
 
@@ -94,7 +98,7 @@ pub fn pop() -> c_int {
             DOMAIN.unbalanced_pop();
             return -1;
         };
-        DOMAIN.report(MarkerKind::POP, popped.id(), &Event::default());
+        DOMAIN.report(MarkerKind::POP, popped.id(), &MarkerEvent::default());
         c_int::try_from(popped.level).unwrap_or(c_int::MAX)
     })
 }
@@ -106,10 +110,10 @@ pub fn pop() -> c_int {
 /// As for [`mark`].
 pub unsafe fn start(message: *const c_char) -> u64 {
     answer(0, || {
-        let domain = Text::Kept(DOMAIN.name());
+        let domain = MarkerText::Kept(DOMAIN.name());
         // SAFETY: `message` is null or ends with a zero, and lasts longer than the event, which ends with this call.
         let event = unsafe { named(message) };
-        start_event(&Event { domain, ..event }).number()
+        start_event(&MarkerEvent { domain, ..event }).number()
     })
 }
 
@@ -169,8 +173,8 @@ pub unsafe fn name_os_thread(name: *const c_char) -> c_int {
 /// As for [`mark`], of `name`.
 pub unsafe fn name_object(name: *const c_char, kind: &'static str, handle: u64) -> c_int {
     answer(-1, || {
-        let event = Event {
-            category: Text::Plain(kind),
+        let event = MarkerEvent {
+            category: MarkerText::Plain(kind),
             // SAFETY: `name` is null or ends with a zero, and lasts longer than the event, which ends with this call.
             ..unsafe { named(name) }
         };

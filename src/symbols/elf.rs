@@ -15,11 +15,11 @@ const MAX_SYMBOLS: usize = 1 << 20;
 /// Length of the longest x86 instruction, in bytes.
 const LONGEST_INSTRUCTION: usize = 15;
 
-type Reader = EndianArcSlice<RunTimeEndian>;
+type ElfBytes = EndianArcSlice<RunTimeEndian>;
 
 /// Format of an instruction's text.
-struct Format;
-impl SpecializedFormatterTraitOptions for Format {
+struct InstructionFormat;
+impl SpecializedFormatterTraitOptions for InstructionFormat {
     fn space_after_operand_separator(_: &FastFormatterOptions) -> bool {
         true
     }
@@ -32,16 +32,16 @@ impl SpecializedFormatterTraitOptions for Format {
 /// An opened ELF file.
 pub struct Elf {
     /// The functions, in the order of their addresses.
-    symbols: Vec<Range>,
+    symbols: Vec<SymbolRange>,
     /// The sections with instructions, in the order of their addresses.
     code: Vec<Section>,
     architecture: Architecture,
     /// The line information; `None` where the file has none, and the reason where it is damaged.
-    lines: Result<Option<Context<Reader>>, String>,
+    lines: Result<Option<Context<ElfBytes>>, String>,
 }
 
 /// A function at an address; see [`Frame`](gputrail_code::reader::Frame).
-pub struct Frame {
+pub struct ElfFrame {
     pub function: Option<String>,
     pub file: Option<String>,
     pub line: u32,
@@ -49,16 +49,16 @@ pub struct Frame {
 }
 
 /// See [`Location`](gputrail_code::reader::Location).
-pub struct Location<'a> {
+pub struct ElfLocation<'a> {
     /// The symbol's name, and the bytes from its start.
     pub symbol: Option<(&'a str, u64)>,
-    pub frames: Vec<Frame>,
+    pub frames: Vec<ElfFrame>,
     pub instruction: Option<String>,
     pub lines: LineStatus,
     pub error: Option<String>,
 }
 
-struct Range {
+struct SymbolRange {
     begin: u64,
     end: u64,
     name: Box<str>,
@@ -99,8 +99,8 @@ impl Elf {
     }
 
     /// Looks up an address.
-    pub fn locate(&self, address: u64) -> Location<'_> {
-        let mut found = Location {
+    pub fn locate(&self, address: u64) -> ElfLocation<'_> {
+        let mut found = ElfLocation {
             symbol: None,
             frames: Vec::new(),
             instruction: None,
@@ -133,7 +133,7 @@ impl Elf {
     }
 
     /// Adds the frames at `address`, and returns whether the file has line information.
-    fn frames(&self, address: u64, frames: &mut Vec<Frame>) -> Result<bool, String> {
+    fn frames(&self, address: u64, frames: &mut Vec<ElfFrame>) -> Result<bool, String> {
         let Some(lines) = self.lines.as_ref().map_err(String::clone)? else {
             return Ok(false);
         };
@@ -155,7 +155,7 @@ impl Elf {
             if function.is_none() && file.is_none() {
                 continue;
             }
-            frames.push(Frame {
+            frames.push(ElfFrame {
                 function,
                 file: file.map(|file| truncated(file).to_owned()),
                 line: location.and_then(|location| location.line).unwrap_or(0),
@@ -223,20 +223,20 @@ impl Elf {
         }
         let mut text = String::new();
         // A formatter cannot be sent to another thread, so it is not kept.
-        SpecializedFormatter::<Format>::new().format(&instruction, &mut text);
+        SpecializedFormatter::<InstructionFormat>::new().format(&instruction, &mut text);
         Some(text)
     }
 }
 
 /// The functions by address. A function without a size extends to the next one.
-fn symbols(file: &object::File<'_>) -> Vec<Range> {
-    let mut found: Vec<Range> = file
+fn symbols(file: &object::File<'_>) -> Vec<SymbolRange> {
+    let mut found: Vec<SymbolRange> = file
         .symbols()
         .chain(file.dynamic_symbols())
         .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
         .take(MAX_SYMBOLS)
         .filter_map(|symbol| {
-            Some(Range {
+            Some(SymbolRange {
                 begin: symbol.address(),
                 end: symbol.address().saturating_add(symbol.size()),
                 name: truncated(symbol.name().ok().filter(|name| !name.is_empty())?).into(),
@@ -255,7 +255,7 @@ fn symbols(file: &object::File<'_>) -> Vec<Range> {
 }
 
 /// The file's line information, or `None` where it has none.
-fn lines(file: &object::File<'_>) -> Result<Option<Context<Reader>>, String> {
+fn lines(file: &object::File<'_>) -> Result<Option<Context<ElfBytes>>, String> {
     if file.section_by_name(".debug_line").is_none() {
         return Ok(None);
     }
@@ -264,14 +264,14 @@ fn lines(file: &object::File<'_>) -> Result<Option<Context<Reader>>, String> {
     } else {
         RunTimeEndian::Big
     };
-    let load = |section: gimli::SectionId| -> Result<Reader, String> {
+    let load = |section: gimli::SectionId| -> Result<ElfBytes, String> {
         let bytes = match file.section_by_name(section.name()) {
             Some(section) => section
                 .uncompressed_data()
                 .map_err(|error| format!("{}: {error}", section.name().unwrap_or_default()))?,
             None => Default::default(),
         };
-        Ok(Reader::new(Arc::from(&*bytes), endian))
+        Ok(ElfBytes::new(Arc::from(&*bytes), endian))
     };
     let sections = gimli::Dwarf::load(load)?;
     let context = Context::from_dwarf(sections);

@@ -1,13 +1,13 @@
 //! The C functions of the reader. A panic in them, which only a defect can cause, is an answer without lines.
 
 use crate::elf::{self, Elf};
-use gputrail_code::reader::{File, Frame, Functions, LineStatus, Location, Text, VERSION};
+use gputrail_code::reader::{File, Frame, LineStatus, Location, ReaderFunctions, Text, VERSION};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The table of this library's functions.
 #[unsafe(no_mangle)]
-pub static GPUTRAIL_SYMBOLS: Functions = Functions {
+pub static GPUTRAIL_SYMBOLS: ReaderFunctions = ReaderFunctions {
     version: VERSION,
     open,
     close,
@@ -16,9 +16,9 @@ pub static GPUTRAIL_SYMBOLS: Functions = Functions {
 };
 
 /// An opened ELF file, with the latest results of its functions; what a pointer to a [`File`] points to.
-struct OpenFile {
+struct OpenElf {
     elf: Elf,
-    texts: Texts,
+    texts: LocationTexts,
     frames: Vec<Frame>,
     location: Location,
     instructions: Vec<u64>,
@@ -26,8 +26,8 @@ struct OpenFile {
 
 /// The texts that `location` and `frames` point to.
 #[derive(Default)]
-struct Texts {
-    frames: Vec<elf::Frame>,
+struct LocationTexts {
+    frames: Vec<elf::ElfFrame>,
     instruction: Option<String>,
     error: Option<String>,
 }
@@ -56,9 +56,9 @@ unsafe extern "C" fn open(bytes: *const u8, length: usize, error: *mut Text) -> 
     let bytes = unsafe { core::slice::from_raw_parts(bytes, length) };
     let parsed = catch_unwind(|| Elf::parse(bytes));
     match parsed.unwrap_or_else(|_| Err("the reader of ELF files failed".into())) {
-        Ok(elf) => Box::into_raw(Box::new(OpenFile {
+        Ok(elf) => Box::into_raw(Box::new(OpenElf {
             elf,
-            texts: Texts::default(),
+            texts: LocationTexts::default(),
             frames: Vec::new(),
             location: NOWHERE,
             instructions: Vec::new(),
@@ -81,7 +81,7 @@ unsafe extern "C" fn open(bytes: *const u8, length: usize, error: *mut Text) -> 
 /// `open` returned `file`, which is not null. Nobody uses it, or what was returned of it, during the call or later.
 unsafe extern "C" fn close(file: *mut File) {
     // SAFETY: `open` made the box and returned it as `file`, and nobody uses it any more (the caller's promise).
-    drop(unsafe { Box::from_raw(file.cast::<OpenFile>()) });
+    drop(unsafe { Box::from_raw(file.cast::<OpenElf>()) });
 }
 
 /// # Safety
@@ -89,9 +89,9 @@ unsafe extern "C" fn close(file: *mut File) {
 /// `open` returned `file`, which is not null and has not been closed. Nobody else uses it, or reads the result of an earlier
 /// call with it, during the call.
 unsafe extern "C" fn locate(file: *mut File, address: u64) -> *const Location {
-    // SAFETY: `open` made the `OpenFile` and returned it as `file`, it has not been closed, and nobody else uses it until
+    // SAFETY: `open` made the `OpenElf` and returned it as `file`, it has not been closed, and nobody else uses it until
     // this returns (the caller's promise).
-    let file = unsafe { &mut *file.cast::<OpenFile>() };
+    let file = unsafe { &mut *file.cast::<OpenElf>() };
     file.location = NOWHERE;
     // Whatever a panic leaves half done is replaced by the next lookup.
     let _ = catch_unwind(AssertUnwindSafe(|| file.locate(address)));
@@ -107,7 +107,7 @@ unsafe extern "C" fn instructions(
     addresses: *mut *const u64,
 ) -> usize {
     // SAFETY: as in `locate`.
-    let file = unsafe { &mut *file.cast::<OpenFile>() };
+    let file = unsafe { &mut *file.cast::<OpenElf>() };
     let found = catch_unwind(AssertUnwindSafe(|| file.elf.instructions(address)));
     file.instructions = found.unwrap_or_default();
     // SAFETY: `addresses` is a place for a pointer, aligned and not null, outside of what belongs to `file` (the caller's
@@ -120,7 +120,7 @@ fn text(text: &Option<String>) -> Text {
     text.as_deref().map_or(Text::NONE, Text::from)
 }
 
-impl OpenFile {
+impl OpenElf {
     fn locate(&mut self, address: u64) {
         let found = self.elf.locate(address);
         let (symbol, symbol_offset) = found.symbol.unzip();
@@ -129,7 +129,7 @@ impl OpenFile {
             symbol_offset.unwrap_or(0),
         );
         let lines = found.lines;
-        self.texts = Texts {
+        self.texts = LocationTexts {
             frames: found.frames,
             instruction: found.instruction,
             error: found.error,

@@ -1,6 +1,6 @@
 //! Buffers, and the batches of records that come from them.
 
-use super::callee::{Callee, Held, call};
+use super::callee::{Callee, HeldCallee, call};
 use super::functions::{act, ask, call, check};
 use super::{CallbackThread, Error};
 use core::ffi::c_void;
@@ -74,28 +74,28 @@ impl<'a> Batch<'a> {
     }
 }
 
-type Deliver = Callee<Mutex<Box<dyn FnMut(Batch<'_>) + Send>>>;
+type DeliverCallee = Callee<Mutex<Box<dyn FnMut(Batch<'_>) + Send>>>;
 
 /// A buffer. Dropping it destroys it; what has been recorded is delivered first. Dropped within a callback, it stays
 /// until the end.
 pub struct Buffer {
     pub(super) handle: BufferHandle,
-    callee: Option<Held>,
+    callee: Option<HeldCallee>,
 }
 
 /// Calls the tool's function.
 unsafe extern "C-unwind" fn deliver_to(batch: *const BatchData, user_data: *mut c_void) {
     // SAFETY: the library's batch, and what `Buffer::new` or `Buffer::in_file` gave, which lasts as long as the buffer.
-    let (batch, callee) = unsafe { (&*batch, &*user_data.cast::<Deliver>()) };
+    let (batch, callee) = unsafe { (&*batch, &*user_data.cast::<DeliverCallee>()) };
     call(&callee.failed, || {
         gputrail_buffer::platform::sync::lock_std(&callee.function)(Batch(batch))
     });
 }
 
 /// The function that [`deliver_to`] calls.
-fn delivering(deliver: impl FnMut(Batch<'_>) + Send + 'static) -> Held {
+fn delivering(deliver: impl FnMut(Batch<'_>) + Send + 'static) -> HeldCallee {
     let deliver: Box<dyn FnMut(Batch<'_>) + Send> = Box::new(deliver);
-    Held::new(Mutex::new(deliver))
+    HeldCallee::new(Mutex::new(deliver))
 }
 
 impl BufferOptions {
@@ -119,7 +119,7 @@ impl BufferOptions {
 impl Buffer {
     /// A buffer that `create` makes and that calls `callee`.
     pub(super) fn made(
-        callee: Held,
+        callee: HeldCallee,
         create: impl FnOnce(*mut c_void, *mut BufferHandle) -> Result<Status, Error>,
     ) -> Result<Buffer, Error> {
         let mut handle = BufferHandle::default();

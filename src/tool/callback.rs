@@ -2,7 +2,7 @@
 
 use super::Error;
 use super::arguments::{self, Argument};
-use super::callee::{Held, is_called};
+use super::callee::{HeldCallee, is_called};
 use super::functions::{act, ask, check, list};
 use core::ffi::{CStr, c_void};
 use gputrail_interface::c::{
@@ -149,13 +149,13 @@ impl ExternalRequest<'_> {
 /// Its operations may be changed at any time, from any thread and from callbacks.
 pub struct Subscriber {
     handle: SubscriberHandle,
-    callee: Option<Held>,
+    callee: Option<HeldCallee>,
 }
 
 impl Subscriber {
     /// A subscriber that `subscribe` creates and that calls `callee`.
     pub(super) fn new(
-        callee: Held,
+        callee: HeldCallee,
         subscribe: impl FnOnce(*mut c_void, *mut SubscriberHandle) -> Result<Status, Error>,
     ) -> Result<Subscriber, Error> {
         let mut handle = SubscriberHandle::default();

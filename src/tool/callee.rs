@@ -29,21 +29,21 @@ pub struct Callee<F> {
 }
 
 /// Holds a [`Callee`] for as long as the library may call it. Unless it is released, it stays for ever.
-pub struct Held {
+pub struct HeldCallee {
     callee: *mut c_void,
     drop: unsafe fn(*mut c_void),
 }
 
 // SAFETY: the function that it leads to is `Send` and `Sync`.
-unsafe impl Send for Held {}
+unsafe impl Send for HeldCallee {}
 // SAFETY: as above.
-unsafe impl Sync for Held {}
+unsafe impl Sync for HeldCallee {}
 
-impl Held {
-    pub fn new<F: Send + Sync + 'static>(function: F) -> Held {
+impl HeldCallee {
+    pub fn new<F: Send + Sync + 'static>(function: F) -> HeldCallee {
         /// # Safety
         ///
-        /// `Held::new` has boxed `callee` as a `Callee<F>`, nobody uses it any more, and this is called once for it.
+        /// `HeldCallee::new` has boxed `callee` as a `Callee<F>`, nobody uses it any more, and this is called once for it.
         unsafe fn drop_it<F>(callee: *mut c_void) {
             // SAFETY: the pointer is that of a box of a `Callee<F>`, which nobody uses any more (the caller's promise).
             drop(unsafe { Box::from_raw(callee.cast::<Callee<F>>()) });
@@ -52,7 +52,7 @@ impl Held {
             failed: false.into(),
             function,
         });
-        Held {
+        HeldCallee {
             callee: Box::into_raw(callee).cast(),
             drop: drop_it::<F>,
         }

@@ -1,6 +1,6 @@
 //! Buffers whose blocks the tool supplies.
 
-use super::callee::{self, Callee, Held};
+use super::callee::{self, Callee, HeldCallee};
 use super::functions::call;
 use super::{Batch, Buffer, BufferOptions, Error};
 use core::ffi::c_void;
@@ -41,7 +41,7 @@ impl Buffer {
             client: Box::new(client),
             owned: HashSet::new(),
         });
-        Buffer::made(Held::new(client), |callee, handle| {
+        Buffer::made(HeldCallee::new(client), |callee, handle| {
             // SAFETY: a structure of this size, functions, their user data, and a place for the id.
             unsafe {
                 call!(gputrail_buffer_create_of_client(

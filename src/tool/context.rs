@@ -1,7 +1,7 @@
 //! Contexts and their services.
 
 use super::callback::{Callback, ExternalRequest, Subscriber};
-use super::callee::{self, Callee, Held};
+use super::callee::{self, Callee, HeldCallee};
 use super::functions::{act, ask, c_string, call, check};
 use super::{Buffer, Error};
 use core::ffi::c_void;
@@ -112,7 +112,7 @@ impl Context {
             data.user_data = number;
         }
         let (operations, count) = (operations.as_ptr(), operations.len());
-        let callee = Held::new(Box::new(call_back) as CallBack);
+        let callee = HeldCallee::new(Box::new(call_back) as CallBack);
         Subscriber::new(callee, |callee, handle| {
             // SAFETY: as many operations as it says, a function, its user data, and a place for the id.
             unsafe {
@@ -182,7 +182,7 @@ impl Context {
             i32::from(supplied.is_some())
         }
         let (operations, count) = (operations.as_ptr(), operations.len());
-        let callee = Held::new(Box::new(supply) as Supply);
+        let callee = HeldCallee::new(Box::new(supply) as Supply);
         Subscriber::new(callee, |callee, handle| {
             // SAFETY: as many operations as it says, a function, its user data, and a place for the id.
             unsafe {
@@ -442,7 +442,7 @@ impl Context {
             callee::call(&callee.failed, || (callee.function.1)(values));
         }
         let functions: Choosing = (Box::new(choose), Box::new(counted));
-        let held = Held::new(functions);
+        let held = HeldCallee::new(functions);
         // SAFETY: functions of these types, with their callee.
         let result = check(unsafe {
             call!(gputrail_context_count_chosen(

@@ -5,7 +5,7 @@
 //! entry is empty, and is fetched again. So a program of any length is counted in the memory of a few entries.
 
 use super::Error;
-use super::callee::{self, Callee, Held};
+use super::callee::{self, Callee, HeldCallee};
 use super::functions::{act, c_string, call, check};
 use core::ffi::c_void;
 use core::num::NonZeroU32;
@@ -114,7 +114,7 @@ impl CounterPool {
         }
         let names = c_string(&names.join(","))?;
         let handler: Handler = Box::new(handler);
-        let held = Held::new(handler);
+        let held = HeldCallee::new(handler);
         let number = |limit: Option<NonZeroU32>| limit.map_or(0, NonZeroU32::get);
         let asked = CounterPoolOptions {
             counters: names.as_ptr(),

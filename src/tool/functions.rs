@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// used. The pointers are what the function's documentation asks for.
 macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {{
-        static FOUND: crate::functions::Found<gputrail_interface::functions::$function> =
-            crate::functions::Found::new();
+        static FOUND: crate::functions::FoundFunction<gputrail_interface::functions::$function> =
+            crate::functions::FoundFunction::new();
         match FOUND.get() {
             Ok(function) => Ok(function($($argument),*)),
             Err(error) => Err(error),
@@ -82,14 +82,14 @@ pub fn plain<T: Pod>(value: T) -> T {
 }
 
 /// A function of the library, once it has been found.
-pub struct Found<F> {
+pub struct FoundFunction<F> {
     address: AtomicPtr<c_void>,
     function: PhantomData<F>,
 }
 
-impl<F: Function> Found<F> {
-    pub const fn new() -> Found<F> {
-        Found {
+impl<F: Function> FoundFunction<F> {
+    pub const fn new() -> FoundFunction<F> {
+        FoundFunction {
             address: AtomicPtr::new(std::ptr::null_mut()),
             function: PhantomData,
         }

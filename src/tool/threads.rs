@@ -1,7 +1,7 @@
 //! Threads of the library's that call the tool back.
 
 use super::Error;
-use super::callee::{self, Callee, Held};
+use super::callee::{self, Callee, HeldCallee};
 use super::functions::{act, ask, call, check};
 use core::ffi::c_void;
 use gputrail_buffer::platform::internal_thread::InternalThread;
@@ -35,7 +35,7 @@ impl Drop for CallbackThread {
     }
 }
 
-type Function = Box<dyn Fn(InternalThread) + Send + Sync>;
+type ThreadReceiver = Box<dyn Fn(InternalThread) + Send + Sync>;
 
 /// A function that is called around the making of each thread of the library's, until this is dropped; it may still be
 /// running on another thread then, so what it owns stays until the end.
@@ -52,14 +52,14 @@ impl InternalThreadWatch {
     ) -> Result<InternalThreadWatch, Error> {
         unsafe extern "C-unwind" fn trampoline(made: i32, user_data: *mut c_void) {
             // SAFETY: what was given below, which lasts for ever.
-            let callee = unsafe { &*user_data.cast::<Callee<Function>>() };
+            let callee = unsafe { &*user_data.cast::<Callee<ThreadReceiver>>() };
             let moment = match made {
                 0 => InternalThread::Before,
                 _ => InternalThread::After,
             };
             callee::call(&callee.failed, || (callee.function)(moment));
         }
-        let callee = Held::new(Box::new(callback) as Function);
+        let callee = HeldCallee::new(Box::new(callback) as ThreadReceiver);
         let (watch, mut handle) = (callee.pointer(), WatchHandle::default());
         // SAFETY: a function, its user data, and a place for the id.
         match check(unsafe { call!(gputrail_thread_watch(Some(trampoline), watch, &mut handle)) }) {

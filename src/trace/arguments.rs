@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::model::{Argument, Value};
+use crate::model::{EventArgument, Value};
 
 /// A list of named values. All texts are in one string, so that a list takes two allocations.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Arguments {
+pub(crate) struct StoredArguments {
     texts: String,
     list: Vec<(Range<usize>, Stored)>,
 }
@@ -19,7 +19,7 @@ enum Stored {
     Json(Range<usize>),
 }
 
-impl Arguments {
+impl StoredArguments {
     /// Adds an argument.
     pub fn push(&mut self, name: &str, value: Value<'_>) {
         let name = self.store(name);
@@ -55,7 +55,7 @@ impl Arguments {
     }
 
     /// Adds several arguments.
-    pub fn extend(&mut self, arguments: &[Argument<'_>]) {
+    pub fn extend(&mut self, arguments: &[EventArgument<'_>]) {
         for argument in arguments {
             self.push(argument.name, argument.value);
         }
@@ -72,8 +72,8 @@ impl Arguments {
     }
 
     /// The arguments.
-    pub fn iter(&self) -> impl Iterator<Item = Argument<'_>> {
-        self.list.iter().map(|(name, value)| Argument {
+    pub fn iter(&self) -> impl Iterator<Item = EventArgument<'_>> {
+        self.list.iter().map(|(name, value)| EventArgument {
             name: &self.texts[name.clone()],
             value: match value {
                 Stored::Plain(value) => *value,

@@ -10,10 +10,10 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::arguments::Arguments;
-use super::selection::{Pattern, Selection, Wanted};
+use super::arguments::StoredArguments;
+use super::selection::{GlobPattern, Selection, WantedValues};
 use crate::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterIndex, CounterValue,
+    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, EventArgument,
     FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex, SamplerIndex,
     Samples, Slice, SliceEnd, StackFrame, StackIndex, StackSamples, SystemClocks, TraceHeader,
     Track, TrackIndex, TrackKind, Work,
@@ -29,11 +29,11 @@ const MAX_WAITING_BYTES: usize = 64 << 20;
 pub struct Filter<'a> {
     consumer: &'a mut dyn Consumer,
     selection: Selection,
-    processes: Wanted<Pattern>,
-    devices: Wanted<u32>,
-    streams: Wanted<u32>,
-    names: Wanted<Pattern>,
-    categories: Wanted<Pattern>,
+    processes: WantedValues<GlobPattern>,
+    devices: WantedValues<u32>,
+    streams: WantedValues<u32>,
+    names: WantedValues<GlobPattern>,
+    categories: WantedValues<GlobPattern>,
     /// The interval that is kept.
     interval: (u64, u64),
     /// Whether each process is kept.
@@ -48,7 +48,7 @@ pub struct Filter<'a> {
     titles: Vec<String>,
     /// Agents of blocks of counters.
     blocks: Vec<(ProcessIndex, AgentIndex)>,
-    samplers: HashMap<SamplerIndex, Sampler>,
+    samplers: HashMap<SamplerIndex, KeptSampler>,
     /// Whether each stack of samples is kept, where devices or names are selected.
     stacks: HashMap<(TrackIndex, StackIndex), bool>,
     left_out: u64,
@@ -96,13 +96,13 @@ struct WaitingSlice {
     category: Box<str>,
     start: Nanos,
     correlation: CorrelationId,
-    arguments: Arguments,
+    arguments: StoredArguments,
     flows: Vec<FlowPoint>,
 }
 
 impl WaitingSlice {
     fn new(slice: &Slice<'_>) -> WaitingSlice {
-        let mut arguments = Arguments::default();
+        let mut arguments = StoredArguments::default();
         arguments.extend(slice.arguments);
         WaitingSlice {
             name: slice.name.into(),
@@ -122,7 +122,7 @@ impl WaitingSlice {
 
     /// Passes it on as a slice that is open.
     fn pass_on(&self, track: TrackIndex, consumer: &mut dyn Consumer) -> io::Result<()> {
-        let arguments: Vec<Argument<'_>> = self.arguments.iter().collect();
+        let arguments: Vec<EventArgument<'_>> = self.arguments.iter().collect();
         consumer.slice(&Slice {
             track,
             name: &self.name,
@@ -139,12 +139,12 @@ impl WaitingSlice {
 
 /// Which agents and kernels of a sampler are kept.
 #[derive(Debug, Default)]
-struct Sampler {
+struct KeptSampler {
     agents: HashMap<AgentId, bool>,
     kernels: HashMap<KernelId, bool>,
 }
 
-impl Sampler {
+impl KeptSampler {
     fn keeps(&self, agent: AgentId, kernel: KernelId) -> bool {
         let [agent, kernel] = [self.agents.get(&agent), self.kernels.get(&kernel)];
         agent.copied().unwrap_or(true) && kernel.copied().unwrap_or(true)
@@ -173,11 +173,11 @@ impl<'a> Filter<'a> {
     pub fn new(selection: Selection, consumer: &'a mut dyn Consumer) -> Filter<'a> {
         Filter {
             consumer,
-            processes: Wanted::patterns(&selection.processes),
-            devices: Wanted::new(selection.devices.iter().copied()),
-            streams: Wanted::new(selection.streams.iter().copied()),
-            names: Wanted::patterns(&selection.names),
-            categories: Wanted::patterns(&selection.categories),
+            processes: WantedValues::patterns(&selection.processes),
+            devices: WantedValues::new(selection.devices.iter().copied()),
+            streams: WantedValues::new(selection.streams.iter().copied()),
+            names: WantedValues::patterns(&selection.names),
+            categories: WantedValues::patterns(&selection.categories),
             selection,
             interval: (0, u64::MAX),
             kept_processes: Vec::new(),
@@ -206,11 +206,11 @@ impl<'a> Filter<'a> {
 
     /// The values of the selection that matched nothing, as `stream 99`.
     pub fn unmatched(&self) -> Vec<String> {
-        let texts = |what: &'static str, list: &Wanted<Pattern>| -> Vec<String> {
+        let texts = |what: &'static str, list: &WantedValues<GlobPattern>| -> Vec<String> {
             let list = list.unmatched();
             list.map(|one| format!("{what} {}", one.text)).collect()
         };
-        let numbers = |what: &'static str, list: &Wanted<u32>| -> Vec<String> {
+        let numbers = |what: &'static str, list: &WantedValues<u32>| -> Vec<String> {
             list.unmatched()
                 .map(|one| format!("{what} {one}"))
                 .collect()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{Argument, Value};
+use crate::model::{EventArgument, Value};
 
 /// Adds `value` as a JSON string.
 pub fn quote(text: &mut String, value: &str) {
@@ -42,7 +42,7 @@ pub fn write_value(text: &mut String, value: Value<'_>) {
 }
 
 /// Arguments as one JSON object; empty if there are none.
-pub fn object<'v>(arguments: impl IntoIterator<Item = Argument<'v>>) -> String {
+pub fn object<'v>(arguments: impl IntoIterator<Item = EventArgument<'v>>) -> String {
     let mut text = String::new();
     for argument in arguments {
         text.push(if text.is_empty() { '{' } else { ',' });

@@ -90,14 +90,14 @@ impl Selection {
 
 /// The values of one criterion of a selection, each with whether it has matched anything.
 #[derive(Debug)]
-pub(super) struct Wanted<T> {
+pub(super) struct WantedValues<T> {
     list: Vec<(T, bool)>,
 }
 
-impl<T> Wanted<T> {
+impl<T> WantedValues<T> {
     /// The values in `list`.
-    pub fn new(list: impl IntoIterator<Item = T>) -> Wanted<T> {
-        Wanted {
+    pub fn new(list: impl IntoIterator<Item = T>) -> WantedValues<T> {
+        WantedValues {
             list: list.into_iter().map(|one| (one, false)).collect(),
         }
     }
@@ -127,14 +127,14 @@ impl<T> Wanted<T> {
 
 /// A pattern with `*` and `?`, and its text.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(super) struct GlobPattern {
     pub text: String,
     glob: WildMatch,
 }
 
-impl Pattern {
-    pub fn new(text: &str) -> Pattern {
-        Pattern {
+impl GlobPattern {
+    pub fn new(text: &str) -> GlobPattern {
+        GlobPattern {
             text: text.to_owned(),
             glob: WildMatch::new(text),
         }
@@ -145,10 +145,10 @@ impl Pattern {
     }
 }
 
-impl Wanted<Pattern> {
+impl WantedValues<GlobPattern> {
     /// The patterns in `list`.
-    pub fn patterns(list: &[String]) -> Wanted<Pattern> {
-        Wanted::new(list.iter().map(|text| Pattern::new(text)))
+    pub fn patterns(list: &[String]) -> WantedValues<GlobPattern> {
+        WantedValues::new(list.iter().map(|text| GlobPattern::new(text)))
     }
 
     /// Whether an event with this name or category is kept.
@@ -159,7 +159,7 @@ impl Wanted<Pattern> {
 
 /// Finds calls, slices and instants by name: when the first one of each begins, and when it ends.
 #[derive(Debug, Default)]
-pub struct Markers {
+pub struct MarkerFinder {
     names: Vec<String>,
     /// When the first one begins and ends.
     found: Vec<Option<(Nanos, Nanos)>>,
@@ -168,13 +168,13 @@ pub struct Markers {
     depths: Vec<usize>,
 }
 
-impl Markers {
+impl MarkerFinder {
     /// Looks for calls, slices and instants with these names.
-    pub fn new(names: Vec<String>) -> Markers {
-        Markers {
+    pub fn new(names: Vec<String>) -> MarkerFinder {
+        MarkerFinder {
             found: vec![None; names.len()],
             names,
-            ..Markers::default()
+            ..MarkerFinder::default()
         }
     }
 
@@ -216,7 +216,7 @@ impl Markers {
     }
 }
 
-impl Consumer for Markers {
+impl Consumer for MarkerFinder {
     crate::leave_out!(
         clocks attributes agents process track queue counters work value counter_values samples stack stack_samples
         loss note

@@ -14,10 +14,10 @@ use std::sync::Arc;
 const RUN_BUFFER: usize = 1 << 16;
 
 /// The key by which entries are sorted. Entries with equal keys keep their order.
-pub type Key = (i64, u64);
+pub type SortKey = (i64, u64);
 
 /// An entry in memory: its key, and its place and length in the bytes.
-type Entry = (Key, usize, u32);
+type Entry = (SortKey, usize, u32);
 
 /// Collects entries.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Sorter {
     }
 
     /// Adds an entry that consists of several parts.
-    pub fn add(&mut self, key: Key, parts: &[&[u8]]) -> io::Result<()> {
+    pub fn add(&mut self, key: SortKey, parts: &[&[u8]]) -> io::Result<()> {
         let begin = self.bytes.len();
         for part in parts {
             self.bytes.extend_from_slice(part);
@@ -100,7 +100,10 @@ impl Sorter {
     }
 
     /// Passes all entries on in the order of their keys.
-    pub fn drain(mut self, mut take: impl FnMut(Key, &[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub fn drain(
+        mut self,
+        mut take: impl FnMut(SortKey, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
         self.sort();
         let Some(runs) = self.runs.take() else {
             for (key, place, length) in &self.entries {
@@ -119,12 +122,12 @@ impl Sorter {
         let mut merged = BinaryHeap::new();
         let mut open = Vec::new();
         for (begin, end) in begins.zip(&runs.ends) {
-            let part = Part {
+            let part = FilePart {
                 file: Arc::clone(&file),
                 at: begin,
                 end: *end,
             };
-            let mut run = Run::new(part);
+            let mut run = SortedRun::new(part);
             if let Some(key) = run.next()? {
                 merged.push(Reverse((key, open.len())));
             }
@@ -142,13 +145,13 @@ impl Sorter {
 }
 
 /// A part of a file.
-struct Part {
+struct FilePart {
     file: Arc<File>,
     at: u64,
     end: u64,
 }
 
-impl Read for Part {
+impl Read for FilePart {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = (self.end - self.at).min(buffer.len() as u64) as usize;
         let count = self.file.read_at(&mut buffer[..most], self.at)?;
@@ -158,21 +161,21 @@ impl Read for Part {
 }
 
 /// A run that is being read.
-struct Run {
-    part: BufReader<Part>,
+struct SortedRun {
+    part: BufReader<FilePart>,
     entry: Vec<u8>,
 }
 
-impl Run {
-    fn new(part: Part) -> Run {
-        Run {
+impl SortedRun {
+    fn new(part: FilePart) -> SortedRun {
+        SortedRun {
             part: BufReader::with_capacity(RUN_BUFFER, part),
             entry: Vec::new(),
         }
     }
 
     /// Reads the next entry, and returns its key.
-    fn next(&mut self) -> io::Result<Option<Key>> {
+    fn next(&mut self) -> io::Result<Option<SortKey>> {
         let mut head = [0; 20];
         if self.part.buffer().is_empty() {
             let inner = self.part.get_ref();

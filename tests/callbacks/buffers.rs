@@ -5,7 +5,7 @@ use crate::opencl::{COUNT, Handle, OpenCl, Small, on_layer};
 use gputrail_buffer::BlockView;
 use gputrail_capture::Reader;
 use gputrail_collect::context::{
-    BufferOptions, Context, FlightOptions, FlightRecorder, RecordBuffer, Selection,
+    BufferOptions, Context, FlightOptions, FlightRecorder, RecordBuffer, RecordSelection,
 };
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -43,7 +43,9 @@ fn buffer(kinds: &[Kind]) -> (RecordBuffer, Context, Arc<Mutex<Seen>>) {
     };
     let buffer = RecordBuffer::create(options, deliver).unwrap();
     let context = Context::new().unwrap();
-    context.trace_to(&buffer, Selection::kinds(kinds)).unwrap();
+    context
+        .trace_to(&buffer, RecordSelection::kinds(kinds))
+        .unwrap();
     context.start().unwrap();
     (buffer, context, seen)
 }

@@ -4,7 +4,7 @@ use crate::api;
 use crate::opencl::{OpenCl, Small, on_layer};
 use gputrail_buffer::BlockView;
 use gputrail_collect::context::{
-    BufferOptions, Context, OperationSet, Payload, RecordBuffer, Selection, Subscriber,
+    BufferOptions, Context, OperationSet, Payload, RecordBuffer, RecordSelection, Subscriber,
 };
 use gputrail_collect::external::{self, ExternalError};
 use gputrail_harness::machine::Need;
@@ -62,7 +62,9 @@ fn ids_are_supplied(opencl: &OpenCl) {
         Kind::MEMORY_COPY,
         Kind::SYNCHRONIZATION,
     ];
-    context.trace_to(&buffer, Selection::kinds(&kinds)).unwrap();
+    context
+        .trace_to(&buffer, RecordSelection::kinds(&kinds))
+        .unwrap();
     let (launch, read) = (api("clEnqueueNDRangeKernel"), api("clEnqueueReadBuffer"));
     // The first subscriber to the requests takes precedence, if it supplies an id.
     let first = context
@@ -150,7 +152,9 @@ impl Tool {
             Kind::SYNCHRONIZATION,
             Kind::EXTERNAL_CORRELATION,
         ];
-        context.trace_to(&buffer, Selection::kinds(&kinds)).unwrap();
+        context
+            .trace_to(&buffer, RecordSelection::kinds(&kinds))
+            .unwrap();
         let called_back = Arc::new(Mutex::new(Vec::new()));
         let into = called_back.clone();
         let mut operations = OperationSet::default();

@@ -2,7 +2,7 @@
 
 use crate::opencl::{OpenCl, Small, on_layer};
 use gputrail_buffer::BlockView;
-use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, Selection};
+use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, RecordSelection};
 use gputrail_collect::process;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
@@ -49,7 +49,9 @@ fn sampled(small: &Small<'_>, kinds: &[Kind]) -> Seen {
     };
     let buffer = RecordBuffer::create(BufferOptions::default(), deliver).unwrap();
     let context = Context::new().unwrap();
-    context.trace_to(&buffer, Selection::kinds(kinds)).unwrap();
+    context
+        .trace_to(&buffer, RecordSelection::kinds(kinds))
+        .unwrap();
     let agent = process::board().unwrap().sampling().agents()[0];
     let every = Request {
         method: SamplingMethod::HOST_TRAP,

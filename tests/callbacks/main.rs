@@ -9,7 +9,7 @@ mod opencl;
 mod sources;
 
 use gputrail_collect::context::{
-    CallArguments, Callback, Context, OperationSet, Payload, Subscriber,
+    CallArguments, CallbackArguments, Context, OperationSet, Payload, Subscriber,
 };
 use gputrail_collect::process;
 use gputrail_harness::machine::Need;
@@ -45,7 +45,7 @@ struct ReceivedCallback {
 }
 
 impl ReceivedCallback {
-    fn new(callback: &Callback<'_>) -> ReceivedCallback {
+    fn new(callback: &CallbackArguments<'_>) -> ReceivedCallback {
         assert_eq!(operations::name(callback.operation), Some(callback.name));
         let mut received = ReceivedCallback {
             operation: callback.operation,
@@ -76,8 +76,9 @@ impl ReceivedCallback {
 }
 
 fn texts(arguments: &CallArguments<'_>) -> Vec<(&'static str, String)> {
-    let text =
-        |argument: gputrail_collect::context::Argument<'_>| (argument.info.name, argument.text(2));
+    let text = |argument: gputrail_collect::context::CallArgument<'_>| {
+        (argument.info.name, argument.text(2))
+    };
     arguments.iter().map(text).collect()
 }
 
@@ -91,7 +92,7 @@ impl Log {
         subscribe(operations, move |callback| into.receive(callback))
     }
 
-    fn receive(&self, callback: &mut Callback<'_>) {
+    fn receive(&self, callback: &mut CallbackArguments<'_>) {
         let received = ReceivedCallback::new(callback);
         match received.phase {
             Phase::Enter => {
@@ -136,7 +137,7 @@ impl Log {
 
 fn subscribe(
     operations: OperationSet,
-    call_back: impl Fn(&mut Callback<'_>) + Send + Sync + 'static,
+    call_back: impl Fn(&mut CallbackArguments<'_>) + Send + Sync + 'static,
 ) -> (Context, Subscriber) {
     let context = Context::new().unwrap();
     let subscriber = context.call_back(operations, call_back).unwrap();

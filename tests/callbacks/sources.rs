@@ -10,7 +10,7 @@ use gputrail_harness::trace::Trace;
 use gputrail_record::{
     Api, Completion, Domain, ExternalId, ExternalKind, KernelDispatch, ThreadId,
 };
-use gputrail_sources::sim::Demo;
+use gputrail_sources::sim::TrainingRun;
 use gputrail_trace::capture::Options;
 use gputrail_trace::make_trace;
 use gputrail_trace::perfetto::Exporter;
@@ -36,7 +36,7 @@ fn of_two_sources(opencl: &OpenCl) {
     external::push(ExternalKind::CUSTOM1, PUSHED).unwrap();
     small.fill(3);
     small.launch();
-    let report = Demo { seed: 1, steps: 1 }.run_here().unwrap();
+    let report = TrainingRun { seed: 1, steps: 1 }.run_here().unwrap();
     small.launch();
     assert_eq!(small.read(), [81; COUNT]);
     assert_eq!(external::pop(ExternalKind::CUSTOM1), Ok(PUSHED));

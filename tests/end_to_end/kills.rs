@@ -315,7 +315,7 @@ fn the_simulated_program() {
         .expect("one");
     let mut calls = 0_u64;
     for seed in 0.. {
-        let report = sim::Demo { seed, steps: 1 }
+        let report = sim::TrainingRun { seed, steps: 1 }
             .run(&recorder)
             .expect("it runs");
         calls += report.calls;

@@ -128,8 +128,8 @@ fn another_machine_keeps_its_processes_and_devices_apart() {
     );
     assert_eq!(devices, 4);
     // Counters are named after their devices.
-    let counters: Vec<(String,)> =
-        both.rows("select name from gpu_counter_track where name glob '* kernels (*) · *' order by 1");
+    let counters: Vec<(String,)> = both
+        .rows("select name from gpu_counter_track where name glob '* kernels (*) · *' order by 1");
     let expected = [
         "GPU 0 kernels (100 us mean) · 4000",
         "GPU 1 kernels (100 us mean) · 4000",

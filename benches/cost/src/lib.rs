@@ -58,7 +58,7 @@ pub unsafe extern "C" fn cost_begin(path: *const c_char) -> bool {
     let path = Path::new(OsStr::from_bytes(path.to_bytes()));
     CAPTURE.get_or_init(|| path.into());
     let attached = process::attach_with(&OneCall, recorder);
-    attached == process::Attached::Now && process::recorder().is_some()
+    attached == process::AttachOutcome::Now && process::recorder().is_some()
 }
 
 fn recorder(board: &Arc<Switchboard>) -> Option<Recorder> {

@@ -2,10 +2,10 @@
 //! records everything except that.
 
 use gputrail_collect::context::{
-    BufferOptions, Context, OperationSet, RecordBuffer, Selection, ToolError,
+    BufferOptions, Context, OperationSet, RecordBuffer, RecordSelection, ToolError,
 };
 use gputrail_record::{Domain, Kind, Operation};
-use gputrail_sources::opencl::{self, Dispatch};
+use gputrail_sources::opencl::{self, DispatchTable};
 use std::ffi::c_void;
 
 /// The environment variable with the value `subscribed` or `disabled`.
@@ -41,9 +41,9 @@ pub unsafe extern "C" fn clGetLayerInfo(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clInitLayer(
     entries: u32,
-    target: *const Dispatch,
+    target: *const DispatchTable,
     entries_ret: *mut u32,
-    layer_ret: *mut *const Dispatch,
+    layer_ret: *mut *const DispatchTable,
 ) -> i32 {
     if let Err(error) = begin() {
         eprintln!("gputrail-cost: {error}");
@@ -63,7 +63,7 @@ fn begin() -> Result<(), ToolError> {
         }
         "disabled" => {
             let buffer = RecordBuffer::create(BufferOptions::default(), |_| {})?;
-            let mut selection = Selection::kinds(&[Kind::API]);
+            let mut selection = RecordSelection::kinds(&[Kind::API]);
             selection.operations.set(SET_ARGUMENT, false);
             context.trace_to(&buffer, selection)?;
             std::mem::forget(buffer);

@@ -5,7 +5,7 @@ use gputrail_record::{Absent, CorrelationId, ExternalId, HardwareId, WorkId};
 use gputrail_trace::model::{CodeFrame, OutcomeCount, SampleCount, SampleTotals, SourceText};
 
 fn not_issued(reason: NotIssued, samples: u64, latency: u64) -> OutcomeCount {
-    let outcome = Outcome {
+    let outcome = WaveOutcome {
         method: SamplingMethod::STOCHASTIC,
         instruction: InstructionType::NONE,
         reason,
@@ -19,7 +19,7 @@ fn not_issued(reason: NotIssued, samples: u64, latency: u64) -> OutcomeCount {
 }
 
 fn issued(samples: u64) -> OutcomeCount {
-    let outcome = Outcome {
+    let outcome = WaveOutcome {
         method: SamplingMethod::STOCHASTIC,
         instruction: InstructionType::VALU,
         reason: NotIssued::NONE,
@@ -89,7 +89,7 @@ fn samples(sampler: u32) -> Samples {
 
 #[test]
 fn samples_are_put_together_by_kernel_line_and_instruction() {
-    let mut hotspots = Hotspots::default();
+    let mut hotspots = HotspotAnalysis::default();
     hotspots.samples(&samples(9)).unwrap();
     let report = hotspots.report();
     assert_eq!((report.samples, report.dropped), (100, 4));
@@ -119,7 +119,7 @@ fn samples_are_put_together_by_kernel_line_and_instruction() {
 
 #[test]
 fn kernels_of_several_processes_with_one_name_are_one() {
-    let mut hotspots = Hotspots::default();
+    let mut hotspots = HotspotAnalysis::default();
     hotspots.samples(&samples(9)).unwrap();
     hotspots.samples(&samples(10)).unwrap();
     let report = hotspots.report();
@@ -129,9 +129,9 @@ fn kernels_of_several_processes_with_one_name_are_one() {
 
 #[test]
 fn ids_that_stand_for_nothing_are_counted_all_the_same() {
-    let mut hotspots = Hotspots::default();
+    let mut hotspots = HotspotAnalysis::default();
     let unknown = OutcomeCount {
-        outcome: Outcome::from_code(u32::MAX),
+        outcome: WaveOutcome::from_code(u32::MAX),
         samples: u64::MAX,
         latency: 0,
     };
@@ -154,7 +154,7 @@ fn ids_that_stand_for_nothing_are_counted_all_the_same() {
 fn samples_come_one_by_one_where_they_are_kept() {
     let mut rows = Vec::new();
     {
-        let mut hotspots = Hotspots::with_each(|sample| {
+        let mut hotspots = HotspotAnalysis::with_each(|sample| {
             rows.push((
                 sample.time.0,
                 sample.instruction.to_owned(),
@@ -165,7 +165,7 @@ fn samples_come_one_by_one_where_they_are_kept() {
         let raw = |time, address, wave_count| RawSample {
             time: Nanos(time),
             address,
-            outcome: Outcome::HOST_TRAP,
+            outcome: WaveOutcome::HOST_TRAP,
             agent: AgentId(0),
             kernel: KernelId(1),
             work: WorkId(1),

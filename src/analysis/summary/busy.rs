@@ -64,7 +64,7 @@ impl Busy {
 
 /// A busy time without a gap.
 #[derive(Copy, Clone, Debug)]
-struct Interval {
+struct BusyInterval {
     start: u64,
     end: u64,
     /// When the work that begins it was enqueued, if known.
@@ -76,10 +76,10 @@ struct Interval {
 /// The label of work that ends no gap of interest.
 const NOBODY: u32 = u32::MAX;
 
-impl Interval {
-    fn new(start: u64, end: u64, opener: Option<Opener>) -> Interval {
+impl BusyInterval {
+    fn new(start: u64, end: u64, opener: Option<Opener>) -> BusyInterval {
         let enqueued = opener.and_then(|opener| opener.enqueued);
-        Interval {
+        BusyInterval {
             start,
             end,
             enqueued: enqueued.unwrap_or(Nanos::NONE),
@@ -92,9 +92,9 @@ impl Interval {
 #[derive(Debug)]
 pub struct BusyTime {
     /// The intervals in the window, in order, without overlap or contact.
-    window: VecDeque<Interval>,
+    window: VecDeque<BusyInterval>,
     /// Intervals that came out of order, and all that came after them: not in the window yet.
-    unsorted: Vec<Interval>,
+    unsorted: Vec<BusyInterval>,
     /// The intervals that have left the window; its `last` is the begin of the window.
     closed: Option<Busy>,
     late: u64,
@@ -148,7 +148,7 @@ impl BusyTime {
                 return;
             }
         }
-        let interval = Interval::new(start, end, opener);
+        let interval = BusyInterval::new(start, end, opener);
         // Most intervals begin after all others, or before the latest has ended.
         let in_order = self
             .window
@@ -195,7 +195,7 @@ impl BusyTime {
 }
 
 /// Adds an interval that begins no earlier than the latest.
-fn append(window: &mut VecDeque<Interval>, interval: Interval) {
+fn append(window: &mut VecDeque<BusyInterval>, interval: BusyInterval) {
     match window.back_mut() {
         Some(latest) if interval.start <= latest.end => latest.end = latest.end.max(interval.end),
         _ => window.push_back(interval),
@@ -203,13 +203,13 @@ fn append(window: &mut VecDeque<Interval>, interval: Interval) {
 }
 
 /// Sorts in the intervals that came out of order. Reads only the part of the window after the first of them.
-fn sort_in(window: &mut VecDeque<Interval>, unsorted: &mut Vec<Interval>) {
+fn sort_in(window: &mut VecDeque<BusyInterval>, unsorted: &mut Vec<BusyInterval>) {
     let Some(first) = unsorted.iter().map(|interval| interval.start).min() else {
         return;
     };
     let behind = window.partition_point(|interval| interval.start <= first);
     // Intervals with equal begins keep the order in which they came.
-    let mut all: Vec<Interval> = window.drain(behind..).collect();
+    let mut all: Vec<BusyInterval> = window.drain(behind..).collect();
     all.append(unsorted);
     all.sort_by_key(|interval| interval.start);
     // Exactly as many: the allocation is kept.
@@ -220,8 +220,8 @@ fn sort_in(window: &mut VecDeque<Interval>, unsorted: &mut Vec<Interval>) {
 }
 
 /// Adds an interval that begins after all earlier ones.
-fn close(sum: &mut Option<Busy>, interval: Interval, unrecorded: &[(u64, u64)]) {
-    let Interval {
+fn close(sum: &mut Option<Busy>, interval: BusyInterval, unrecorded: &[(u64, u64)]) {
+    let BusyInterval {
         start,
         end,
         enqueued,

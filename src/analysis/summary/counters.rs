@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Distribution;
 use gputrail_trace::model::{
-    AgentIndex, Argument, CounterBlock, CounterIndex, CounterUnit, CounterValue, Slice, Value,
+    AgentIndex, CounterBlock, CounterIndex, CounterUnit, CounterValue, EventArgument, Slice, Value,
     Work, WorkKind,
 };
 
@@ -88,16 +88,16 @@ pub struct InvalidCounter {
 }
 
 #[derive(Debug)]
-struct Values {
+struct ValueStatistics {
     min: f64,
     max: f64,
     total: f64,
     distribution: Distribution,
 }
 
-impl Default for Values {
-    fn default() -> Values {
-        Values {
+impl Default for ValueStatistics {
+    fn default() -> ValueStatistics {
+        ValueStatistics {
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
             total: 0.0,
@@ -106,7 +106,7 @@ impl Default for Values {
     }
 }
 
-impl Values {
+impl ValueStatistics {
     fn add(&mut self, value: f64) {
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -127,11 +127,11 @@ impl Values {
 }
 
 /// Values by kernel or range, and counter.
-type ByName = BTreeMap<String, BTreeMap<String, Values>>;
+type ByName = BTreeMap<String, BTreeMap<String, ValueStatistics>>;
 
 /// The counters of a recording.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct CounterFigures {
     /// The counters that have been declared, with their units. Other arguments of kernels are no counters.
     units: BTreeMap<String, CounterUnit>,
     kernels: ByName,
@@ -141,10 +141,10 @@ pub(super) struct Counters {
     invalid: BTreeMap<(String, String, String), u64>,
     /// The blocks that are read at a period: their agents and counters.
     blocks: BTreeMap<CounterIndex, (AgentIndex, Vec<String>)>,
-    periods: BTreeMap<(AgentIndex, String), Values>,
+    periods: BTreeMap<(AgentIndex, String), ValueStatistics>,
 }
 
-impl Counters {
+impl CounterFigures {
     /// Declares the counters of a block.
     pub fn declare(&mut self, index: CounterIndex, block: &CounterBlock) {
         for counter in &block.counters {
@@ -191,8 +191,8 @@ impl Counters {
     fn add_arguments(
         &mut self,
         name: &str,
-        arguments: &[Argument<'_>],
-        place: fn(&mut Counters) -> &mut ByName,
+        arguments: &[EventArgument<'_>],
+        place: fn(&mut CounterFigures) -> &mut ByName,
     ) {
         if self.units.is_empty() {
             return;
@@ -226,16 +226,17 @@ impl Counters {
         name: &str,
         counter: &str,
         value: f64,
-        place: fn(&mut Counters) -> &mut ByName,
+        place: fn(&mut CounterFigures) -> &mut ByName,
     ) {
-        let is_known = |counters: &BTreeMap<String, Values>| counters.contains_key(counter);
+        let is_known =
+            |counters: &BTreeMap<String, ValueStatistics>| counters.contains_key(counter);
         if !place(self).get(name).is_some_and(is_known) {
             if self.pairs >= MAX_PAIRS {
                 return;
             }
             self.pairs += 1;
             let counters = place(self).entry(name.to_owned()).or_default();
-            counters.insert(counter.to_owned(), Values::default());
+            counters.insert(counter.to_owned(), ValueStatistics::default());
         }
         let counters = place(self).get_mut(name);
         if let Some(values) = counters.and_then(|counters| counters.get_mut(counter)) {
@@ -257,15 +258,16 @@ impl Counters {
 
     /// The counters of each kernel, by name.
     pub fn list(&self) -> Vec<CounterSummary> {
-        let summary = |kernel: &String, counter: &String, values: &Values| CounterSummary {
-            kernel: kernel.clone(),
-            counter: counter.clone(),
-            dispatches: values.distribution.count,
-            min: values.min,
-            median: values.median(),
-            max: values.max,
-            total: values.total(self.unit(counter)),
-        };
+        let summary =
+            |kernel: &String, counter: &String, values: &ValueStatistics| CounterSummary {
+                kernel: kernel.clone(),
+                counter: counter.clone(),
+                dispatches: values.distribution.count,
+                min: values.min,
+                median: values.median(),
+                max: values.max,
+                total: values.total(self.unit(counter)),
+            };
         let kernels = self.kernels.iter();
         let all = kernels.flat_map(|(kernel, counters)| {
             let counters = counters.iter();
@@ -276,15 +278,16 @@ impl Counters {
 
     /// The counters of each range, by name.
     pub fn ranges(&self) -> Vec<RangeCounterSummary> {
-        let summary = |range: &String, counter: &String, values: &Values| RangeCounterSummary {
-            range: range.clone(),
-            counter: counter.clone(),
-            ranges: values.distribution.count,
-            min: values.min,
-            median: values.median(),
-            max: values.max,
-            total: values.total(self.unit(counter)),
-        };
+        let summary =
+            |range: &String, counter: &String, values: &ValueStatistics| RangeCounterSummary {
+                range: range.clone(),
+                counter: counter.clone(),
+                ranges: values.distribution.count,
+                min: values.min,
+                median: values.median(),
+                max: values.max,
+                total: values.total(self.unit(counter)),
+            };
         let ranges = self.ranges.iter();
         let all = ranges.flat_map(|(range, counters)| {
             let counters = counters.iter();
@@ -309,15 +312,16 @@ impl Counters {
 
     /// The counters of each agent that was read at a period; `title` names agents.
     pub fn periods(&self, title: impl Fn(AgentIndex) -> String) -> Vec<PeriodSummary> {
-        let row = |((agent, counter), values): (&(AgentIndex, String), &Values)| PeriodSummary {
-            agent: title(*agent),
-            counter: counter.clone(),
-            periods: values.distribution.count,
-            min: values.min,
-            median: values.median(),
-            max: values.max,
-            total: values.total(self.unit(counter)),
-        };
+        let row =
+            |((agent, counter), values): (&(AgentIndex, String), &ValueStatistics)| PeriodSummary {
+                agent: title(*agent),
+                counter: counter.clone(),
+                periods: values.distribution.count,
+                min: values.min,
+                median: values.median(),
+                max: values.max,
+                total: values.total(self.unit(counter)),
+            };
         self.periods.iter().map(row).collect()
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 pub use busy::{Busy, BusyTime, Gaps, Opener};
-use counters::Counters;
+use counters::CounterFigures;
 pub use counters::{CounterSummary, InvalidCounter, PeriodSummary, RangeCounterSummary};
 pub use distribution::Distribution;
 use gputrail_record::number_map::NumberMap;
@@ -24,7 +24,7 @@ use gputrail_trace::model::{
     WorkKind, category,
 };
 pub use ranges::RangeSummary;
-use ranges::{RangePlace, Ranges};
+use ranges::{RangePlace, SummedRanges};
 pub use roofline::Roofline;
 
 /// Maximum number of functions, and of kernels and kinds of work, that are distinguished; the rest is summed up.
@@ -59,7 +59,7 @@ pub struct FunctionSummary {
 
 /// A return code of a function that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct FailureCode {
     /// Its name.
     pub name: String,
     /// Its API.
@@ -140,8 +140,8 @@ pub struct Summary {
     /// Names of work that may end a gap.
     labels: Vec<String>,
     gpus: BTreeMap<AgentIndex, GpuTime>,
-    ranges: Ranges,
-    counters: Counters,
+    ranges: SummedRanges,
+    counters: CounterFigures,
     /// The thread of each track of ranges.
     range_tracks: NumberMap<TrackIndex, Option<(ProcessIndex, ThreadId)>>,
     span: Option<(Nanos, Nanos)>,
@@ -179,8 +179,8 @@ impl Summary {
     }
 
     /// Functions that failed, in descending order of frequency.
-    pub fn failures(&self) -> Vec<Failure> {
-        let mut list: Vec<Failure> = self
+    pub fn failures(&self) -> Vec<FailureCode> {
+        let mut list: Vec<FailureCode> = self
             .functions()
             .into_iter()
             .flat_map(|function| {
@@ -190,7 +190,7 @@ impl Summary {
                     failures,
                     ..
                 } = function;
-                let failure = move |(code, count)| Failure {
+                let failure = move |(code, count)| FailureCode {
                     name: name.clone(),
                     domain,
                     code,
@@ -595,8 +595,8 @@ mod tests {
     use super::*;
     use gputrail_record::{CorrelationId, ExternalId};
     use gputrail_trace::model::{
-        Argument, CounterDescription, CounterUnit, EventId, Function, QueueIndex, Resources, Stage,
-        Value,
+        CounterDescription, CounterUnit, EventArgument, EventId, Function, QueueIndex, Resources,
+        Stage, Value,
     };
 
     fn function(name: &str, index: u32) -> Function {
@@ -713,7 +713,7 @@ mod tests {
         let mut summary = Summary::default();
         let mut note = |name, text: &str| {
             let value = Value::Text(text);
-            let arguments = [Argument {
+            let arguments = [EventArgument {
                 name: "detail",
                 value,
             }];
@@ -812,7 +812,7 @@ mod tests {
         };
         Consumer::counters(&mut summary, CounterIndex(0), &block).unwrap();
         for value in [2.0, 0.25, 16.0] {
-            let argument = |name, value| Argument { name, value };
+            let argument = |name, value| EventArgument { name, value };
             let arguments = [
                 argument("SQ_WAVES", Value::Double(value)),
                 argument("not declared", Value::Double(value)),
@@ -823,7 +823,7 @@ mod tests {
             };
             summary.work(&work).unwrap();
         }
-        let invalid = [Argument {
+        let invalid = [EventArgument {
             name: "SQ_WAVES",
             value: Value::Text("overflow"),
         }];

@@ -83,14 +83,14 @@ impl ThreadRanges {
 
 /// All ranges.
 #[derive(Debug, Default)]
-pub(super) struct Ranges {
+pub(super) struct SummedRanges {
     labels: HashMap<Box<str>, u32>,
     list: Vec<RangeSummary>,
     /// The ranges of each thread, by their tracks.
     threads: NumberMap<(ProcessIndex, ThreadId), Vec<(TrackIndex, ThreadRanges)>>,
 }
 
-impl Ranges {
+impl SummedRanges {
     /// Adds a range without a thread, from `start` to `end`, which is `None` if it did not end.
     pub fn add(&mut self, name: &str, start: Nanos, end: Option<Nanos>) {
         let label = self.label(name);
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn work_in_a_range_counts_in_all_enclosing_ranges() {
-        let mut ranges = Ranges::default();
+        let mut ranges = SummedRanges::default();
         ranges.begin(PLACE, "step", Nanos(10));
         ranges.begin(PLACE, "forward", Nanos(20));
         ranges.call(PROCESS, THREAD, Nanos(25), 3);
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn ranges_of_several_tracks_of_a_thread_need_not_nest() {
-        let mut ranges = Ranges::default();
+        let mut ranges = SummedRanges::default();
         let other = RangePlace {
             track: TrackIndex(2),
             ..PLACE
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn ends_without_a_begin_and_begins_without_an_end_harm_nothing() {
-        let mut ranges = Ranges::default();
+        let mut ranges = SummedRanges::default();
         ranges.end(PLACE, Nanos(5));
         for n in 0..MAX_RANGES as u64 + 10 {
             ranges.begin(PLACE, "open", Nanos(n));

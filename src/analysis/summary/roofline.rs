@@ -32,17 +32,17 @@ impl Roofline {
 }
 
 /// Counters that are added up, and what one of them stands for.
-type Sum = (&'static [&'static str], f64);
+type AddedCounters = (&'static [&'static str], f64);
 
 /// Operations, the most exact first. An instruction of a wave is one operation of each of its 64 lanes.
-const OPERATIONS: [Sum; 3] = [
+const OPERATIONS: [AddedCounters; 3] = [
     (&["TOTAL_16_OPS", "TOTAL_32_OPS", "TOTAL_64_OPS"], 1.0),
     (&["SQ_INSTS_VALU"], 64.0),
     (&["INSTRUCTIONS"], 1.0),
 ];
 
 /// Bytes: of memory in kilobytes, and the lines that the last cache of a processor misses.
-const BYTES: [Sum; 3] = [
+const BYTES: [AddedCounters; 3] = [
     (&["FETCH_SIZE", "WRITE_SIZE"], 1024.0),
     (&["FetchSize", "WriteSize"], 1024.0),
     (&["CACHE_MISSES"], 64.0),
@@ -60,7 +60,7 @@ pub(super) fn rooflines(counters: &[CounterSummary]) -> Vec<Roofline> {
 fn roofline(of_kernel: &[CounterSummary]) -> Option<Roofline> {
     let find = |name: &str| of_kernel.iter().find(|counter| counter.counter == name);
     let mut counters = Vec::new();
-    let mut add = |sums: &[Sum]| {
+    let mut add = |sums: &[AddedCounters]| {
         sums.iter().find_map(|(names, unit)| {
             let found: Option<Vec<_>> = names.iter().map(|name| find(name)).collect();
             let found = found?;

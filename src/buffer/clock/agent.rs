@@ -4,15 +4,15 @@
 //! instead: the agent's clock was read at some moment between two ticks. It is a system clock if exactly that clock
 //! showed the device's times within these windows.
 
-use super::line::Line;
-use super::own::{self, Window};
+use super::line::ClockLine;
+use super::own::{self, ClockWindow};
 use super::{HostClock, SystemClock};
 use gputrail_record::{ClockPair, DeviceTime, Nanos, count};
 use std::fmt;
 
 /// The clock domain of an agent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Domain {
+pub enum ClockDomain {
     /// A clock of the operating system.
     System(SystemClock),
     /// A clock of the agent's own, with its own offset and drift.
@@ -27,9 +27,9 @@ const SHARE: usize = 95;
 /// Converts the device times of one agent to nanoseconds.
 #[derive(Clone, Debug)]
 pub struct AgentClock {
-    domain: Domain,
+    domain: ClockDomain,
     /// From device times to CLOCK_BOOTTIME; `None` only in an unknown domain.
-    line: Option<Line>,
+    line: Option<ClockLine>,
     bound: Nanos,
     /// Usable pairs, and how many of them agree with the line.
     pairs: usize,
@@ -47,7 +47,7 @@ impl AgentClock {
         system(host, &pairs, resolution)
             .or_else(|| fitted(host, &pairs, resolution))
             .unwrap_or(AgentClock {
-                domain: Domain::Unknown,
+                domain: ClockDomain::Unknown,
                 line: None,
                 bound: Nanos(u64::MAX),
                 pairs: pairs.len(),
@@ -56,7 +56,7 @@ impl AgentClock {
     }
 
     /// The clock domain.
-    pub fn domain(&self) -> Domain {
+    pub fn domain(&self) -> ClockDomain {
         self.domain
     }
 
@@ -98,10 +98,10 @@ impl fmt::Display for AgentClock {
             pairs, agreeing, ..
         } = self;
         match self.domain {
-            Domain::System(clock) => write!(f, "{}", clock.name())?,
-            Domain::Own => {
+            ClockDomain::System(clock) => write!(f, "{}", clock.name())?,
+            ClockDomain::Own => {
                 write!(f, "a clock of its own")?;
-                if let Some(rate) = self.line.as_ref().and_then(Line::mean_rate) {
+                if let Some(rate) = self.line.as_ref().and_then(ClockLine::mean_rate) {
                     // The rate is host nanoseconds per device unit.
                     let drift = (1.0 / rate - 1.0) * 1e6;
                     match drift.abs() {
@@ -110,24 +110,26 @@ impl fmt::Display for AgentClock {
                     }
                 }
             }
-            Domain::Unknown if *pairs == 0 => {
+            ClockDomain::Unknown if *pairs == 0 => {
                 return write!(f, "unknown: never read with the host's");
             }
-            Domain::Unknown => return write!(f, "unknown: {pairs} readings contradict each other"),
+            ClockDomain::Unknown => {
+                return write!(f, "unknown: {pairs} readings contradict each other");
+            }
         }
         write!(
             f,
             " ({agreeing} of {} agree, within {})",
             count(*pairs as u64, "reading"),
-            Span(self.bound)
+            ReadableSpan(self.bound)
         )
     }
 }
 
 /// A time span, shown in a suitable unit.
-struct Span(Nanos);
+struct ReadableSpan(Nanos);
 
-impl fmt::Display for Span {
+impl fmt::Display for ReadableSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.0 {
             nanos @ ..1_000 => write!(f, "{nanos} ns"),
@@ -190,7 +192,7 @@ fn system(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<Age
         .max()
         .unwrap_or(0);
     Some(AgentClock {
-        domain: Domain::System(clock),
+        domain: ClockDomain::System(clock),
         bound: Nanos(error.saturating_add(ambiguity).saturating_add(resolution)),
         line: Some(line),
         pairs: pairs.len(),
@@ -200,14 +202,14 @@ fn system(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<Age
 
 /// Fits a clock of the agent's own to the pairs. `None` if most of them do not agree on one.
 fn fitted(host: &HostClock, pairs: &[&ClockPair], resolution: u64) -> Option<AgentClock> {
-    let windows = pairs.iter().map(|pair| Window {
+    let windows = pairs.iter().map(|pair| ClockWindow {
         device: pair.device.0,
         earliest: host.to_boottime(pair.before).0,
         latest: host.to_boottime(pair.after).0,
     });
     let fit = own::fit(windows.collect())?;
     Some(AgentClock {
-        domain: Domain::Own,
+        domain: ClockDomain::Own,
         bound: Nanos(
             fit.error
                 .saturating_add(host.error_bound().0)

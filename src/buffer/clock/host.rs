@@ -1,6 +1,6 @@
 //! The host's clocks of one capture: ticks to nanoseconds and back.
 
-use super::line::Line;
+use super::line::ClockLine;
 use super::{SystemClock, TickSource};
 use gputrail_record::{ClockSnapshot, Nanos, Ticks};
 
@@ -23,7 +23,7 @@ pub struct HostClock {
     /// The usable snapshots, at least one, sorted by ticks.
     snapshots: Vec<ClockSnapshot>,
     /// Ticks to each clock, in the order of [`SystemClock::ALL`].
-    lines: [Line; 4],
+    lines: [ClockLine; 4],
     bound: u64,
 }
 
@@ -39,7 +39,7 @@ impl HostClock {
         let nominal = 1e9 / frequency as f64;
         let line = |clock: SystemClock| {
             let points = snapshots.iter().map(|s| (middle(s), clock.of(s).0));
-            Line::through(points.collect(), nominal).ok_or(NoSnapshot)
+            ClockLine::through(points.collect(), nominal).ok_or(NoSnapshot)
         };
         let [monotonic, boottime, raw, realtime] = SystemClock::ALL;
         let lines = [
@@ -122,9 +122,9 @@ impl HostClock {
     }
 
     /// CLOCK_BOOTTIME as a function of `clock`, with the error bound of that.
-    pub(super) fn boottime_of(&self, clock: SystemClock) -> Option<(Line, u64)> {
+    pub(super) fn boottime_of(&self, clock: SystemClock) -> Option<(ClockLine, u64)> {
         let points = self.snapshots.iter().map(|s| (clock.of(s).0, s.boottime.0));
-        let line = Line::through(points.collect(), 1.0)?;
+        let line = ClockLine::through(points.collect(), 1.0)?;
         let bound = match clock {
             SystemClock::Boottime => 0,
             _ => self.widest().saturating_add(line.unevenness()),
@@ -132,7 +132,7 @@ impl HostClock {
         Some((line, bound))
     }
 
-    fn line(&self, clock: SystemClock) -> &Line {
+    fn line(&self, clock: SystemClock) -> &ClockLine {
         match clock {
             SystemClock::Monotonic => &self.lines[0],
             SystemClock::Boottime => &self.lines[1],
@@ -141,7 +141,7 @@ impl HostClock {
         }
     }
 
-    fn boottime(&self) -> &Line {
+    fn boottime(&self) -> &ClockLine {
         self.line(SystemClock::Boottime)
     }
 

@@ -93,7 +93,7 @@ impl PartialEq for LastKnot {
 
 /// A strictly increasing piecewise linear map.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct ClockLine {
     /// At least one. x and y both strictly increase.
     knots: Vec<Knot>,
     /// Rate before the first knot.
@@ -103,10 +103,10 @@ pub(super) struct Line {
     last: LastKnot,
 }
 
-impl Line {
+impl ClockLine {
     /// The line through `points`, or `None` if there are none. The fewest possible points that are out of order are
     /// left out. `nominal` is the rate (y per x) to use where the points do not determine one.
-    pub fn through(points: Vec<(u64, u64)>, nominal: f64) -> Option<Line> {
+    pub fn through(points: Vec<(u64, u64)>, nominal: f64) -> Option<ClockLine> {
         let points = longest_increasing(points);
         let mut knots: Vec<Knot> = points
             .windows(2)
@@ -122,7 +122,7 @@ impl Line {
         let forward = outer_rate(&points, points.len() - 1, usual);
         let backward = outer_rate(&points, 0, usual);
         knots.push(Knot::new(last, forward.0, (u64::MAX, u64::MAX)));
-        Some(Line {
+        Some(ClockLine {
             knots,
             before: backward.0,
             measured: forward.1.min(backward.1),
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_line_passes_through_its_points() {
-        let line = Line::through(vec![(10, 100), (20, 300), (40, 320)], 1.0).unwrap();
+        let line = ClockLine::through(vec![(10, 100), (20, 300), (40, 320)], 1.0).unwrap();
         for (x, y) in [(10, 100), (15, 200), (20, 300), (30, 310), (40, 320)] {
             assert_eq!(line.at(x), y);
             assert_eq!(line.inverse(y), x);
@@ -308,12 +308,12 @@ mod tests {
 
     #[test]
     fn no_points_make_no_line() {
-        assert_eq!(Line::through(vec![], 1.0), None);
+        assert_eq!(ClockLine::through(vec![], 1.0), None);
     }
 
     #[test]
     fn one_point_goes_on_at_the_nominal_rate() {
-        let line = Line::through(vec![(1000, 5000)], 0.5).unwrap();
+        let line = ClockLine::through(vec![(1000, 5000)], 0.5).unwrap();
         assert_eq!(line.at(1200), 5100);
         assert_eq!(line.at(800), 4900);
         assert_eq!(line.measured_span(), None);
@@ -322,10 +322,10 @@ mod tests {
     #[test]
     fn a_point_out_of_order_is_left_out() {
         let mut points: Vec<_> = (1..100).map(|i| (i * 1000, i * 2000)).collect();
-        let clean = Line::through(points.clone(), 2.0).unwrap();
+        let clean = ClockLine::through(points.clone(), 2.0).unwrap();
         points.push((50_500, 1));
         points.push((1, u64::MAX));
-        assert_eq!(Line::through(points, 2.0).unwrap(), clean);
+        assert_eq!(ClockLine::through(points, 2.0).unwrap(), clean);
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
         let second = 1_000_000_000;
         let mut points: Vec<_> = (1..=10).map(|i| (i * second, i * second)).collect();
         points.push((11 * second, 5000 * second)); // slept for more than an hour
-        let line = Line::through(points, 1.0).unwrap();
+        let line = ClockLine::through(points, 1.0).unwrap();
         assert_eq!(line.at(12 * second), 5001 * second);
         assert!(line.unevenness() > 1000 * second);
     }
@@ -352,7 +352,7 @@ mod tests {
             ) {
                 xs.extend(points.iter().flat_map(|p| [p.0, p.0.wrapping_add(1), p.0.wrapping_sub(1)]));
                 xs.sort_unstable();
-                let line = Line::through(points, nominal).unwrap();
+                let line = ClockLine::through(points, nominal).unwrap();
                 let ys: Vec<_> = xs.iter().map(|&x| line.at(x)).collect();
                 prop_assert!(ys.is_sorted());
                 let from_the_end: Vec<_> = xs.iter().rev().map(|&x| line.at(x)).collect();

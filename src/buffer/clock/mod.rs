@@ -14,7 +14,7 @@ mod snapshot;
 mod system;
 mod tick;
 
-pub use agent::{AgentClock, Domain};
+pub use agent::{AgentClock, ClockDomain};
 pub use clamp::{Causality, Clamped, clamp, clamp_all};
 pub use host::{HostClock, NoSnapshot};
 #[cfg(all(not(loom), target_os = "linux"))]

@@ -7,18 +7,18 @@
 //! follows the drift. Drift varies over a long time, so each stretch uses the rate at which more of its readings
 //! overlap: its own, or that of all readings.
 
-use super::line::{Line, median};
+use super::line::{ClockLine, median};
 
 /// A reading: the agent's clock showed `device` at some moment between two host times.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct ClockWindow {
     pub device: u64,
     /// At most `latest`.
     pub earliest: u64,
     pub latest: u64,
 }
 
-impl Window {
+impl ClockWindow {
     fn width(&self) -> u64 {
         self.latest - self.earliest
     }
@@ -38,7 +38,7 @@ impl Window {
 /// A fitted clock.
 pub(super) struct Fit {
     /// From device times to host times.
-    pub line: Line,
+    pub line: ClockLine,
     /// The error bound of the line, in host time.
     pub error: u64,
     /// The number of readings that agree with the line.
@@ -51,7 +51,7 @@ const MIN_READINGS: usize = 16;
 const MIN_STRETCH: u64 = 1_000_000_000;
 
 /// The clock on which most `windows` agree, or `None` if there is none.
-pub(super) fn fit(mut windows: Vec<Window>) -> Option<Fit> {
+pub(super) fn fit(mut windows: Vec<ClockWindow>) -> Option<Fit> {
     windows.sort_unstable_by_key(|w| (w.device, w.earliest));
     let (first, last) = (windows.first()?, windows.last()?);
     let span = last.middle().abs_diff(first.middle());
@@ -74,7 +74,7 @@ pub(super) fn fit(mut windows: Vec<Window>) -> Option<Fit> {
         half_width = half_width.max(best.half_width);
         knots.push(best.knot);
     }
-    let line = Line::through(knots, rate)?;
+    let line = ClockLine::through(knots, rate)?;
 
     // The bound comes from the measured distances of the readings.
     let mut misses: Vec<u64> = windows
@@ -94,8 +94,8 @@ pub(super) fn fit(mut windows: Vec<Window>) -> Option<Fit> {
     })
 }
 
-fn median_width(windows: &[Window]) -> u64 {
-    let mut widths: Vec<u64> = windows.iter().map(Window::width).collect();
+fn median_width(windows: &[ClockWindow]) -> u64 {
+    let mut widths: Vec<u64> = windows.iter().map(ClockWindow::width).collect();
     let middle = widths.len() / 2;
     *widths.select_nth_unstable(middle).1
 }
@@ -103,7 +103,7 @@ fn median_width(windows: &[Window]) -> u64 {
 /// Host nanoseconds per device unit, by the Theil-Sen estimator: the median over pairs of readings half the series
 /// apart, which tolerates a quarter of false readings. The rate is 1 unless the measured one differs by more than its
 /// uncertainty.
-fn rate(windows: &[Window], typical: u64) -> f64 {
+fn rate(windows: &[ClockWindow], typical: u64) -> f64 {
     let half = windows.len().div_ceil(2);
     // An odd and an even distance: if two kinds of readings alternate, either distance alone is biased.
     let pairs = [half, half + 1].into_iter().flat_map(|apart| {
@@ -142,10 +142,10 @@ struct Agreement {
 }
 
 /// Finds where most readings of a stretch overlap, given the clock's rate.
-fn agreement(stretch: &[Window], rate: f64) -> Agreement {
+fn agreement(stretch: &[ClockWindow], rate: f64) -> Agreement {
     let origin = stretch[stretch.len() / 2];
     // Relative to the origin, so that an f64 represents nanoseconds.
-    let offset = |w: &Window, time: u64| {
+    let offset = |w: &ClockWindow, time: u64| {
         let elapsed = (i128::from(w.device) - i128::from(origin.device)) as f64;
         (i128::from(time) - i128::from(origin.earliest)) as f64 - elapsed * rate
     };

@@ -210,7 +210,7 @@ fn an_agent_that_shows_a_system_clock_is_found_out() {
         SystemClock::Realtime,
     ] {
         let agent = AgentClock::new(&host, &HOST.pairs(|t| HOST.clock(clock, t).0));
-        assert_eq!(agent.domain(), Domain::System(clock));
+        assert_eq!(agent.domain(), ClockDomain::System(clock));
         assert!(agent.error_bound().0 < 1000, "{agent}");
         let found = agent
             .to_boottime(DeviceTime(HOST.clock(clock, 3 * SECOND).0))
@@ -226,7 +226,10 @@ fn one_reading_is_enough_to_know_a_system_clock() {
     let host = HOST.ten_seconds();
     let raw = HOST.clock(SystemClock::MonotonicRaw, 3 * SECOND + 500);
     let agent = AgentClock::new(&host, &[HOST.pair(3 * SECOND, 1000, raw.0)]);
-    assert_eq!(agent.domain(), Domain::System(SystemClock::MonotonicRaw));
+    assert_eq!(
+        agent.domain(),
+        ClockDomain::System(SystemClock::MonotonicRaw)
+    );
 }
 
 #[test]
@@ -237,7 +240,7 @@ fn a_clock_of_coarse_steps_is_still_found_out() {
         .map(|i| HOST.pair(i * SECOND / 10, 150, micros(i * SECOND / 10)))
         .collect();
     let agent = AgentClock::new(&host, &pairs);
-    assert_eq!(agent.domain(), Domain::System(SystemClock::Realtime));
+    assert_eq!(agent.domain(), ClockDomain::System(SystemClock::Realtime));
     assert!(agent.error_bound().0 >= 1000);
 }
 
@@ -249,7 +252,10 @@ fn a_few_false_readings_do_not_hide_a_system_clock() {
         pair.device.0 += SECOND;
     }
     let agent = AgentClock::new(&host, &pairs);
-    assert_eq!(agent.domain(), Domain::System(SystemClock::MonotonicRaw));
+    assert_eq!(
+        agent.domain(),
+        ClockDomain::System(SystemClock::MonotonicRaw)
+    );
     assert!(agent.describe().contains("195 of 200"), "{agent}");
 }
 
@@ -267,7 +273,7 @@ fn where_two_clocks_are_the_same_monotonic_is_named() {
         ..ClockPair::blank()
     };
     let agent = AgentClock::new(&host, &[pair]);
-    assert_eq!(agent.domain(), Domain::System(SystemClock::Monotonic));
+    assert_eq!(agent.domain(), ClockDomain::System(SystemClock::Monotonic));
     assert_eq!(agent.to_boottime(pair.device), Some(Nanos(pair.device.0)));
     assert!(agent.error_bound().0 < 10);
 }
@@ -287,7 +293,7 @@ fn an_agent_with_an_offset_and_drift_of_its_own_is_fitted() {
     for drift in [-50_000, 0, 35_000i64] {
         let device = |t: u64| 77 * SECOND + (t as i64 + t as i64 / 1_000_000 * drift / 1000) as u64;
         let agent = AgentClock::new(&host, &HOST.pairs(device));
-        assert_eq!(agent.domain(), Domain::Own, "{agent}");
+        assert_eq!(agent.domain(), ClockDomain::Own, "{agent}");
         assert!(agent.error_bound().0 < 5000, "{agent}");
         for elapsed in (0..10 * SECOND).step_by(123_456_789) {
             let found = agent.to_boottime(DeviceTime(device(elapsed))).unwrap();
@@ -308,7 +314,7 @@ fn a_clock_whose_rate_wanders_is_followed() {
     };
     let reading = |number: u64| {
         let time = SECOND + number * 20_000_000;
-        own::Window {
+        own::ClockWindow {
             device: device(time),
             earliest: time - 300 - number * 37 % 400,
             latest: time + 300 + number * 53 % 400,
@@ -327,7 +333,7 @@ fn an_agent_that_does_not_count_nanoseconds_is_fitted() {
     let host = HOST.ten_seconds();
     // 27 MHz.
     let agent = AgentClock::new(&host, &HOST.pairs(|t| 1000 + t * 27 / 1000));
-    assert_eq!(agent.domain(), Domain::Own);
+    assert_eq!(agent.domain(), ClockDomain::Own);
     let found = agent
         .to_boottime(DeviceTime(1000 + 4 * SECOND * 27 / 1000))
         .unwrap();
@@ -373,7 +379,7 @@ fn readings_that_miss_the_line_by_less_than_their_width_agree_with_it() {
     // The clock jitters by 120 ns, and is read within 100 ns.
     let reading = |number: u64| {
         let time = SECOND + number * 20_000_000;
-        own::Window {
+        own::ClockWindow {
             device: time,
             earliest: time - 50 + number % 2 * 120,
             latest: time + 50 + number % 2 * 120,
@@ -393,7 +399,7 @@ fn false_readings_are_outvoted() {
         pair.device.0 += i as u64 * 10_000_000;
     }
     let agent = AgentClock::new(&host, &pairs);
-    assert_eq!(agent.domain(), Domain::Own);
+    assert_eq!(agent.domain(), ClockDomain::Own);
     let truth = HOST.clock(SystemClock::Boottime, 4 * SECOND);
     let found = agent.to_boottime(DeviceTime(device(4 * SECOND))).unwrap();
     assert!(off(found, truth) < 20_000, "{agent}");
@@ -406,7 +412,7 @@ fn contradictory_readings_give_no_clock() {
         &host,
         &HOST.pairs(|t| t.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 | 1),
     );
-    assert_eq!(agent.domain(), Domain::Unknown);
+    assert_eq!(agent.domain(), ClockDomain::Unknown);
     assert_eq!(agent.to_boottime(DeviceTime(7)), None);
     assert!(agent.describe().contains("contradict"));
 }
@@ -414,7 +420,7 @@ fn contradictory_readings_give_no_clock() {
 #[test]
 fn an_agent_without_readings_is_unknown() {
     let agent = AgentClock::new(&HOST.ten_seconds(), &[]);
-    assert_eq!(agent.domain(), Domain::Unknown);
+    assert_eq!(agent.domain(), ClockDomain::Unknown);
     assert_eq!(agent.describe(), "unknown: never read with the host's");
 }
 
@@ -613,7 +619,7 @@ proptest! {
             .map(|(&(width, at), i)| host.pair(i * step, width, device(i * step + (width as f64 * at) as u64)))
             .collect();
         let agent = AgentClock::new(&clock, &pairs);
-        prop_assert_eq!(agent.domain(), Domain::Own);
+        prop_assert_eq!(agent.domain(), ClockDomain::Own);
         // The bound covers all but one reading in twenty, and those are near.
         for pair in &pairs {
             let found = agent.to_boottime(pair.device).unwrap().0;

@@ -18,14 +18,14 @@ pub enum InternalThread {
     After,
 }
 
-type Watch = Arc<dyn Fn(InternalThread) + Send + Sync>;
+type WatchFunction = Arc<dyn Fn(InternalThread) + Send + Sync>;
 
 static WATCHES: PerProcess<Watches> = PerProcess::new();
 
 #[derive(Default)]
 struct Watches {
     last: u64,
-    all: Vec<(u64, Watch)>,
+    all: Vec<(u64, WatchFunction)>,
 }
 
 /// The registration of a function that is notified of internal threads, until this is dropped.
@@ -53,7 +53,7 @@ impl Drop for InternalThreadWatch {
     }
 }
 
-fn remove(number: u64) -> Option<(u64, Watch)> {
+fn remove(number: u64) -> Option<(u64, WatchFunction)> {
     let mut watches = WATCHES.lock();
     let index = watches.all.iter().position(|(of, _)| *of == number)?;
     Some(watches.all.remove(index))

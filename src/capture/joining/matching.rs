@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// A dispatch, as far as runs are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Launch {
+pub(super) struct ComparedDispatch {
     pub work: WorkId,
     /// The number of the kernel's name.
     pub name: usize,
@@ -16,9 +16,9 @@ pub(super) struct Launch {
     pub order: (u64, u64),
 }
 
-impl Launch {
-    pub fn of(dispatch: &KernelDispatch, name: usize) -> Launch {
-        Launch {
+impl ComparedDispatch {
+    pub fn of(dispatch: &KernelDispatch, name: usize) -> ComparedDispatch {
+        ComparedDispatch {
             work: dispatch.work.id,
             name,
             external: dispatch.work.external,
@@ -60,7 +60,10 @@ impl std::ops::AddAssign for Unmatched {
 
 /// The pairs of dispatches of one queue that match: the n-th of a name and external id is the n-th of the other run, as far
 /// as they come in the same order with the same grid. Both lists are in the order of their launch.
-pub(super) fn pairs(first: &[Launch], other: &[Launch]) -> (Vec<(WorkId, WorkId)>, Unmatched) {
+pub(super) fn pairs(
+    first: &[ComparedDispatch],
+    other: &[ComparedDispatch],
+) -> (Vec<(WorkId, WorkId)>, Unmatched) {
     let mut unmatched = Unmatched::default();
     let mut places: HashMap<(usize, ExternalId), VecDeque<usize>> = HashMap::new();
     for (place, launch) in other.iter().enumerate() {
@@ -114,8 +117,8 @@ mod tests {
     use super::*;
 
     /// Launches of the named kernels with the work ids `from`, `from + 1`, and so on.
-    fn launches(from: u64, names: &[usize]) -> Vec<Launch> {
-        let launch = |(place, name): (usize, &usize)| Launch {
+    fn launches(from: u64, names: &[usize]) -> Vec<ComparedDispatch> {
+        let launch = |(place, name): (usize, &usize)| ComparedDispatch {
             work: WorkId(from + place as u64),
             name: *name,
             external: ExternalId::NONE,

@@ -14,7 +14,7 @@ use gputrail_buffer::BlockView;
 use gputrail_record::{
     CounterValue, KernelDispatch, NoteKind, QueueId, RecordRef, Records, StringId, ThreadId, WorkId,
 };
-use matching::Launch;
+use matching::ComparedDispatch;
 pub use matching::Unmatched;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -27,8 +27,8 @@ const NOTES: u32 = 0xffff_0000;
 
 /// The dispatches of a run, by queue in the order of their launch, and the values of its counters.
 #[derive(Default)]
-struct Run {
-    queues: BTreeMap<QueueId, Vec<Launch>>,
+struct RunRecords {
+    queues: BTreeMap<QueueId, Vec<ComparedDispatch>>,
     dispatches: HashMap<WorkId, KernelDispatch>,
     values: HashMap<WorkId, Vec<CounterValue>>,
 }
@@ -36,9 +36,9 @@ struct Run {
 /// The numbers of kernel names.
 type KernelNames = HashMap<String, usize>;
 
-impl Run {
-    fn read(reader: &Reader, names: &mut KernelNames) -> Run {
-        let mut run = Run::default();
+impl RunRecords {
+    fn read(reader: &Reader, names: &mut KernelNames) -> RunRecords {
+        let mut run = RunRecords::default();
         let mut chunks = reader.chunks();
         while let Some(chunk) = chunks.next() {
             chunk
@@ -66,7 +66,7 @@ impl Run {
                 None => *names.entry(name.to_owned()).or_insert(next),
             };
             let launches = self.queues.entry(dispatch.work.queue).or_default();
-            launches.push(Launch::of(&dispatch, name));
+            launches.push(ComparedDispatch::of(&dispatch, name));
             self.dispatches.insert(dispatch.work.id, dispatch);
         }
     }
@@ -75,7 +75,7 @@ impl Run {
 /// The capture of the first run of a program, to which values of other runs are added.
 pub struct Joining {
     base: Reader,
-    run: Run,
+    run: RunRecords,
     kernels: KernelNames,
     strings: HashMap<String, StringId>,
     next_string: u32,
@@ -94,7 +94,7 @@ impl Joining {
     pub fn new(base: &Path) -> Result<Joining, ReadError> {
         let base = Reader::open(base)?;
         let mut kernels = HashMap::new();
-        let run = Run::read(&base, &mut kernels);
+        let run = RunRecords::read(&base, &mut kernels);
         let last = base.metadata().last_string_below(StringId(NOTES));
         Ok(Joining {
             next_string: last.0 + 1,
@@ -116,7 +116,7 @@ impl Joining {
     /// Adds the values of another run. Returns the number of dispatches that match, and those that do not: their values
     /// are left out.
     pub fn add(&mut self, other: &Reader) -> (u64, Unmatched) {
-        let run = Run::read(other, &mut self.kernels);
+        let run = RunRecords::read(other, &mut self.kernels);
         let (mut matched, mut unmatched) = (0, Unmatched::default());
         let none = Vec::new();
         let mut queues: Vec<QueueId> = self.run.queues.keys().copied().collect();
@@ -275,7 +275,7 @@ fn pieces(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn values_after(
     chunk: &mut [u8],
     added: &mut HashMap<WorkId, Vec<CounterValue>>,
-    run: &Run,
+    run: &RunRecords,
 ) -> Vec<CounterValue> {
     const BYTES: usize = size_of::<CounterValue>();
     let (mut places, mut ready, mut offset) = (Vec::new(), Vec::new(), 0);

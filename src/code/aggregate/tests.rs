@@ -93,7 +93,7 @@ fn earlier_counts_add_up() {
     let dispatch = second.take(WorkId(3)).unwrap();
     let counts = dispatch.records().map(|record| record.samples);
     assert_eq!(counts.collect::<Vec<_>>(), [4, 2]);
-    assert_eq!(dispatch.outcomes(), [(Outcome::HOST_TRAP, 6)]);
+    assert_eq!(dispatch.outcomes(), [(WaveOutcome::HOST_TRAP, 6)]);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn samples_without_a_dispatch_are_kept_by_kernel() {
 #[test]
 fn memory_is_bounded_and_nothing_is_lost_by_that() {
     let mut aggregates = Aggregates::default();
-    let mut kernels = Kernels::default();
+    let mut kernels = SampledKernels::default();
     let samples = 3 * MAX_ENTRIES as u64;
     for number in 0..samples {
         // Each dispatch has 5 addresses, all of which are sampled repeatedly.
@@ -139,7 +139,7 @@ fn memory_is_bounded_and_nothing_is_lost_by_that() {
 
 #[test]
 fn totals_of_dispatches_add_up() {
-    let mut kernels = Kernels::default();
+    let mut kernels = SampledKernels::default();
     // The last ones are of samples whose dispatch is not known.
     for (work, total, dropped) in [(1, 10, 1), (2, 20, 0), (0, 5, 2)] {
         let totals = SamplingTotals {
@@ -191,6 +191,6 @@ proptest! {
 
     #[test]
     fn an_outcome_is_one_number(code: u32) {
-        prop_assert_eq!(Outcome::from_code(code).code(), code);
+        prop_assert_eq!(WaveOutcome::from_code(code).code(), code);
     }
 }

@@ -1,7 +1,7 @@
 //! Code objects that are ELF files, read by the [`reader`](crate::reader).
 
-use super::{Frame, Missing, Resolved, Symbol, function_name};
-use crate::reader::{self, File, Functions, LineStatus, Text};
+use super::{Missing, Resolved, Symbol, SymbolFrame, function_name};
+use crate::reader::{self, File, LineStatus, ReaderFunctions, Text};
 use gputrail_capture::code::CodeOffset;
 use gputrail_record::CodeObjectId;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// An opened ELF file.
 pub(super) struct ElfCode {
-    functions: &'static Functions,
+    functions: &'static ReaderFunctions,
     file: NonNull<File>,
     /// The names of functions and files, each stored once.
     names: HashMap<Box<str>, Arc<str>>,
@@ -20,7 +20,7 @@ pub(super) struct ElfCode {
 unsafe impl Send for ElfCode {}
 
 /// The reason why a file cannot be opened.
-pub(super) enum OpenError {
+pub(super) enum ElfError {
     /// The reader is not available.
     NoReader,
     /// The file is damaged; the text is the reader's.
@@ -29,8 +29,8 @@ pub(super) enum OpenError {
 
 impl ElfCode {
     /// Opens the ELF file in `bytes`.
-    pub fn open(bytes: &[u8]) -> Result<ElfCode, OpenError> {
-        let functions = reader::functions().ok_or(OpenError::NoReader)?;
+    pub fn open(bytes: &[u8]) -> Result<ElfCode, ElfError> {
+        let functions = reader::functions().ok_or(ElfError::NoReader)?;
         let mut error = Text::NONE;
         // SAFETY: bytes with their length, and a place for the error.
         let file = unsafe { (functions.open)(bytes.as_ptr(), bytes.len(), &raw mut error) };
@@ -43,7 +43,7 @@ impl ElfCode {
             None => {
                 // SAFETY: no other file was opened since.
                 let error = unsafe { error.get() }.unwrap_or("unknown error");
-                Err(OpenError::Damaged(error.to_owned()))
+                Err(ElfError::Damaged(error.to_owned()))
             }
         }
     }
@@ -66,9 +66,9 @@ impl ElfCode {
             offset: location.symbol_offset,
         });
         let number = |number: u32| (number != 0).then_some(number);
-        let mut frames: Vec<Frame> = frames
+        let mut frames: Vec<SymbolFrame> = frames
             .iter()
-            .map(|frame| Frame {
+            .map(|frame| SymbolFrame {
                 function: self.intern(function_name(text(frame.function).unwrap_or("?"))),
                 file: text(frame.file).map(|file| self.intern(file)),
                 line: number(frame.line),
@@ -78,7 +78,7 @@ impl ElfCode {
         if frames.is_empty()
             && let Some(symbol) = &symbol
         {
-            frames.push(Frame {
+            frames.push(SymbolFrame {
                 function: self.intern(function_name(&symbol.name)),
                 file: None,
                 line: None,

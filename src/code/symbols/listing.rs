@@ -8,7 +8,7 @@
 //!
 //! Lines are in the order of their offsets; an instruction reaches to the next one, the last one for 8 bytes.
 
-use super::{Frame, MAX_INSTRUCTIONS, Missing, Resolved, Symbol, truncated};
+use super::{MAX_INSTRUCTIONS, Missing, Resolved, Symbol, SymbolFrame, truncated};
 use gputrail_capture::code::CodeOffset;
 use gputrail_record::CodeObjectId;
 use std::fmt::Write;
@@ -22,7 +22,7 @@ const LAST: u64 = 8;
 
 /// One instruction of a listing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct ListingLine<'a> {
     /// Its offset.
     pub offset: CodeOffset,
     /// Its function.
@@ -36,7 +36,7 @@ pub struct Line<'a> {
 }
 
 /// The code object made from a table of instructions. Tabs and line breaks in the texts become spaces.
-pub fn listing(lines: &[Line<'_>]) -> Vec<u8> {
+pub fn listing(lines: &[ListingLine<'_>]) -> Vec<u8> {
     let mut text = MAGIC.to_owned();
     let clean = |text: &str| text.replace(['\t', '\n', '\r'], " ");
     for line in lines {
@@ -65,7 +65,7 @@ struct Instruction {
     offset: u64,
     /// The begin of its function.
     begin: u64,
-    frame: Frame,
+    frame: SymbolFrame,
     text: Box<str>,
 }
 
@@ -107,7 +107,7 @@ impl Listing {
                 Some(last) if *last.frame.function == *truncated(function) => last.begin,
                 _ => offset,
             };
-            let frame = Frame {
+            let frame = SymbolFrame {
                 function: same(last.map(|last| &last.frame.function), function),
                 file: (!file.is_empty())
                     .then(|| same(last.and_then(|last| last.frame.file.as_ref()), file)),

@@ -8,11 +8,11 @@ mod elf;
 mod listing;
 mod source_lines;
 
-pub use listing::{Line, listing};
+pub use listing::{ListingLine, listing};
 pub use source_lines::SourceLines;
 
 use crate::reader::{MAX_INSTRUCTIONS, truncated};
-use elf::{ElfCode, OpenError};
+use elf::{ElfCode, ElfError};
 use gputrail_capture::Metadata;
 use gputrail_capture::code::{CodeOffset, NoCode, pocl_kernel};
 use gputrail_record::{CodeObjectId, ModuleId};
@@ -31,7 +31,7 @@ pub struct Resolved {
     pub symbol: Option<Symbol>,
     /// The functions, innermost first, each followed by the function into which it was inlined. Without debug
     /// information: the symbol alone, without a line.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<SymbolFrame>,
     /// The instruction, if there is a disassembler for its architecture.
     pub instruction: Option<Box<str>>,
     /// The reason why it has no source line, if it has none.
@@ -49,7 +49,7 @@ pub struct Symbol {
 
 /// A function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct SymbolFrame {
     /// Its name; for a kernel's function, the kernel's name.
     pub function: Arc<str>,
     /// The source file as named in the debug information: a file with this name may never have existed.
@@ -106,7 +106,7 @@ pub enum Missing {
 /// Resolves addresses in the code objects of one process.
 #[derive(Default)]
 pub struct Symbols {
-    objects: HashMap<CodeObjectId, Object>,
+    objects: HashMap<CodeObjectId, OpenedCode>,
     resolved: HashMap<(CodeObjectId, CodeOffset), Arc<Resolved>>,
     /// The number of addresses that were resolved, and not found in the table.
     looked_up: u64,
@@ -122,7 +122,7 @@ impl fmt::Debug for Symbols {
 }
 
 /// An opened code object.
-enum Object {
+enum OpenedCode {
     Elf(ElfCode),
     Listing(Listing),
     Missing(Missing),
@@ -163,16 +163,16 @@ impl Symbols {
         offset: CodeOffset,
     ) -> Vec<CodeOffset> {
         match self.object(metadata, code_object) {
-            Object::Elf(code) => code.instructions(offset),
-            Object::Listing(listing) => listing.instructions(offset),
-            Object::Missing(_) => Vec::new(),
+            OpenedCode::Elf(code) => code.instructions(offset),
+            OpenedCode::Listing(listing) => listing.instructions(offset),
+            OpenedCode::Missing(_) => Vec::new(),
         }
     }
 
-    fn object(&mut self, metadata: &Metadata, id: CodeObjectId) -> &mut Object {
+    fn object(&mut self, metadata: &Metadata, id: CodeObjectId) -> &mut OpenedCode {
         self.objects
             .entry(id)
-            .or_insert_with(|| Object::open(metadata, id))
+            .or_insert_with(|| OpenedCode::open(metadata, id))
     }
 
     /// The number of resolved addresses: each distinct one once, while the table holds them.
@@ -195,15 +195,15 @@ impl Symbols {
             };
         }
         match self.object(metadata, id) {
-            Object::Elf(code) => {
+            OpenedCode::Elf(code) => {
                 let mut resolved = code.look_up(id, offset);
                 if metadata.code.is_from_memory(id) && resolved.missing.is_some() {
                     resolved.missing = Some(Missing::FromMemory(id));
                 }
                 resolved
             }
-            Object::Listing(listing) => listing.look_up(id, offset),
-            Object::Missing(missing) => Resolved {
+            OpenedCode::Listing(listing) => listing.look_up(id, offset),
+            OpenedCode::Missing(missing) => Resolved {
                 missing: Some(missing.clone()),
                 ..Resolved::default()
             },
@@ -211,20 +211,20 @@ impl Symbols {
     }
 }
 
-impl Object {
-    fn open(metadata: &Metadata, id: CodeObjectId) -> Object {
+impl OpenedCode {
+    fn open(metadata: &Metadata, id: CodeObjectId) -> OpenedCode {
         let bytes = match metadata.code.get(id) {
             Ok(bytes) => bytes,
-            Err(none) => return Object::Missing(Missing::NoCode(id, none)),
+            Err(none) => return OpenedCode::Missing(Missing::NoCode(id, none)),
         };
-        let damaged = |reason: String| Object::Missing(Missing::Damaged(id, reason.into()));
+        let damaged = |reason: String| OpenedCode::Missing(Missing::Damaged(id, reason.into()));
         if Listing::is_one(bytes) {
-            return Listing::parse(bytes).map_or_else(damaged, Object::Listing);
+            return Listing::parse(bytes).map_or_else(damaged, OpenedCode::Listing);
         }
         match ElfCode::open(bytes) {
-            Ok(code) => Object::Elf(code),
-            Err(OpenError::NoReader) => Object::Missing(Missing::NoReader(id)),
-            Err(OpenError::Damaged(reason)) => damaged(reason),
+            Ok(code) => OpenedCode::Elf(code),
+            Err(ElfError::NoReader) => OpenedCode::Missing(Missing::NoReader(id)),
+            Err(ElfError::Damaged(reason)) => damaged(reason),
         }
     }
 }

@@ -11,7 +11,7 @@ const ID: CodeObjectId = CodeObjectId(1);
 fn link_the_reader() {
     let functions = std::ptr::from_ref(&gputrail_symbols::GPUTRAIL_SYMBOLS);
     // SAFETY: both types are the same structure of C, whose version is looked at.
-    let functions = unsafe { &*functions.cast::<crate::reader::Functions>() };
+    let functions = unsafe { &*functions.cast::<crate::reader::ReaderFunctions>() };
     assert_eq!(functions.version, crate::reader::VERSION);
     crate::reader::link(functions);
 }
@@ -26,7 +26,7 @@ fn metadata(code: &[u8]) -> Metadata {
 }
 
 fn lines() -> Vec<u8> {
-    let line = |offset, function, line, instruction| Line {
+    let line = |offset, function, line, instruction| ListingLine {
         offset: CodeOffset(offset),
         function,
         file: "saxpy.cl",
@@ -61,7 +61,7 @@ fn a_listing_gives_function_line_and_instruction() {
 
 #[test]
 fn a_listing_that_has_come_again_has_further_instructions() {
-    let line = |offset, file, line| Line {
+    let line = |offset, file, line| ListingLine {
         offset: CodeOffset(offset),
         function: "saxpy",
         file,

@@ -17,10 +17,10 @@ pub enum ServiceKind {
 
 /// The claims of a process.
 #[derive(Default)]
-pub struct Claims(QuietMutex<Held>);
+pub struct Claims(QuietMutex<ClaimedAgent>);
 
 #[derive(Default)]
-struct Held {
+struct ClaimedAgent {
     by: Vec<Holder>,
     /// The context of the recording, for messages.
     recording: Option<ContextKey>,

@@ -12,4 +12,4 @@ mod tests;
 
 pub(crate) use claims::{Claim, Conflict};
 pub use claims::{Claims, HeldBy, ServiceKind};
-pub use service::{AgentRequest, AgentService, ConfigureError, Delivery, Provider, Refused};
+pub use service::{AgentRefusal, AgentRequest, AgentService, ConfigureError, Delivery, Provider};

@@ -21,7 +21,7 @@ pub trait AgentRequest: Clone + 'static {
     /// The records that the buffer gets.
     type Deliver: Copy;
     /// The error of a refused request.
-    type Error: From<Refused<Self::Configuration>>;
+    type Error: From<AgentRefusal<Self::Configuration>>;
 
     /// The only configuration of an agent that this request has configured; `possible` were those before.
     fn active(&self, possible: &[Self::Configuration]) -> Self::Configuration;
@@ -103,7 +103,7 @@ pub struct Delivery<D> {
 
 /// A refusal that does not depend on the request.
 #[derive(Debug)]
-pub enum Refused<C> {
+pub enum AgentRefusal<C> {
     /// No source has offered this agent.
     UnknownAgent(AgentId),
     /// The agent is configured already, in this process or meanwhile in another one.
@@ -135,18 +135,18 @@ pub enum Refused<C> {
     },
 }
 
-impl<C> From<Conflict> for Refused<C> {
-    fn from(conflict: Conflict) -> Refused<C> {
+impl<C> From<Conflict> for AgentRefusal<C> {
+    fn from(conflict: Conflict) -> AgentRefusal<C> {
         match conflict {
-            Conflict::Context(by) => Refused::OtherContext(by),
-            Conflict::Service(other) => Refused::OtherService(other),
+            Conflict::Context(by) => AgentRefusal::OtherContext(by),
+            Conflict::Service(other) => AgentRefusal::OtherService(other),
         }
     }
 }
 
 /// A service of a process: of its switchboard.
 pub struct AgentService<R: AgentRequest> {
-    agents: QuietMutex<Vec<Agent<R>>>,
+    agents: QuietMutex<Vec<ServedAgent<R>>>,
     claims: Arc<Claims>,
     /// The started contexts that use agents, or will use those that are offered. Locked by the thread that calls providers,
     /// which may wait for a tool that empties a buffer. It is taken before `agents`, which nobody holds during such a call:
@@ -154,7 +154,7 @@ pub struct AgentService<R: AgentRequest> {
     turn: QuietMutex<Vec<ContextKey>>,
 }
 
-struct Agent<R: AgentRequest> {
+struct ServedAgent<R: AgentRequest> {
     id: AgentId,
     name: String,
     provider: Arc<dyn Provider<R>>,
@@ -171,29 +171,29 @@ struct Use<R: AgentRequest> {
 }
 
 /// The turn to call providers.
-struct Turn<'a, R: AgentRequest> {
+struct ProviderTurn<'a, R: AgentRequest> {
     service: &'a AgentService<R>,
     started: QuietGuard<'a, Vec<ContextKey>>,
 }
 
 /// A started or stopped agent: its provider, and where its records go.
-pub type Changed<R> = (Arc<dyn Provider<R>>, Delivery<<R as AgentRequest>::Deliver>);
+pub type ChangedAgent<R> = (Arc<dyn Provider<R>>, Delivery<<R as AgentRequest>::Deliver>);
 
-impl<R: AgentRequest> Agent<R> {
+impl<R: AgentRequest> ServedAgent<R> {
     fn text(&self) -> String {
         format!("agent {} ({})", self.id, self.name)
     }
 }
 
 fn find<R: AgentRequest>(
-    agents: &mut [Agent<R>],
+    agents: &mut [ServedAgent<R>],
     id: AgentId,
-) -> Result<&mut Agent<R>, Refused<R::Configuration>> {
+) -> Result<&mut ServedAgent<R>, AgentRefusal<R::Configuration>> {
     let found = agents.iter_mut().find(|agent| agent.id == id);
-    found.ok_or(Refused::UnknownAgent(id))
+    found.ok_or(AgentRefusal::UnknownAgent(id))
 }
 
-impl<R: AgentRequest> Turn<'_, R> {
+impl<R: AgentRequest> ProviderTurn<'_, R> {
     /// The configurations that `agent` can have now, and its id and name.
     fn configurations(&self, agent: AgentId) -> Result<(Vec<R::Configuration>, String), R::Error> {
         let (provider, name) = {
@@ -208,7 +208,7 @@ impl<R: AgentRequest> Turn<'_, R> {
     }
 
     /// The agents whose use `change` has changed.
-    fn changed(&self, mut change: impl FnMut(&mut Use<R>) -> bool) -> Vec<Changed<R>> {
+    fn changed(&self, mut change: impl FnMut(&mut Use<R>) -> bool) -> Vec<ChangedAgent<R>> {
         let mut agents = self.service.agents.lock();
         let changed = agents.iter_mut().filter_map(|agent| {
             let used = agent.used.as_mut()?;
@@ -254,17 +254,17 @@ impl<R: AgentRequest> AgentService<R> {
         }
     }
 
-    fn turn(&self) -> Turn<'_, R> {
-        Turn {
+    fn turn(&self) -> ProviderTurn<'_, R> {
+        ProviderTurn {
             service: self,
             started: self.turn.lock(),
         }
     }
 
     /// The turn, for a tool that asks for configurations or changes one.
-    fn turn_of_tool(&self) -> Result<Turn<'_, R>, R::Error> {
+    fn turn_of_tool(&self) -> Result<ProviderTurn<'_, R>, R::Error> {
         if is_delivering() {
-            return Err(Refused::Busy.into());
+            return Err(AgentRefusal::Busy.into());
         }
         R::check_process()?;
         Ok(self.turn())
@@ -280,7 +280,7 @@ impl<R: AgentRequest> AgentService<R> {
             }
             return;
         }
-        agents.push(Agent {
+        agents.push(ServedAgent {
             id: agent,
             name: name.to_owned(),
             provider,
@@ -306,7 +306,7 @@ impl<R: AgentRequest> AgentService<R> {
     /// Whether `agent` is to be configured for a `context` that asks for all: it offers configurations, or says why it has none, and
     /// the context has not configured it.
     pub(crate) fn may_serve(&self, context: ContextKey, agent: AgentId) -> bool {
-        let is_used = |agent: &Agent<R>| {
+        let is_used = |agent: &ServedAgent<R>| {
             let used = agent.used.as_ref();
             used.is_some_and(|used| used.claim.context() == context)
         };
@@ -329,7 +329,7 @@ impl<R: AgentRequest> AgentService<R> {
     ///
     /// # Errors
     ///
-    /// [`Refused::UnknownAgent`] and [`Refused::Busy`], or that this process cannot have the service now.
+    /// [`AgentRefusal::UnknownAgent`] and [`AgentRefusal::Busy`], or that this process cannot have the service now.
     pub fn configurations(&self, agent: AgentId) -> Result<Vec<R::Configuration>, R::Error> {
         Ok(self.named_configurations(agent)?.0)
     }
@@ -363,7 +363,7 @@ impl<R: AgentRequest> AgentService<R> {
     ) -> Result<(), R::Error> {
         let turn = self.turn_of_tool()?;
         let claim = self.claims.claim(R::SERVICE, context, Some(agent));
-        let claim = claim.map_err(Refused::<R::Configuration>::from)?;
+        let claim = claim.map_err(AgentRefusal::<R::Configuration>::from)?;
         let (possible, name) = turn.configurations(agent)?;
         let provider = {
             let mut agents = self.agents.lock();
@@ -375,7 +375,7 @@ impl<R: AgentRequest> AgentService<R> {
                     return Ok(());
                 }
                 let active = possible;
-                return Err(Refused::Taken {
+                return Err(AgentRefusal::Taken {
                     agent: name,
                     active,
                 }
@@ -404,10 +404,10 @@ impl<R: AgentRequest> AgentService<R> {
         Err(match error {
             ConfigureError::Taken => {
                 let active = provider.configurations();
-                Refused::Taken { agent, active }.into()
+                AgentRefusal::Taken { agent, active }.into()
             }
-            ConfigureError::System(reason) => Refused::System { agent, reason }.into(),
-            ConfigureError::Failed(reason) => Refused::Failed { agent, reason }.into(),
+            ConfigureError::System(reason) => AgentRefusal::System { agent, reason }.into(),
+            ConfigureError::Failed(reason) => AgentRefusal::Failed { agent, reason }.into(),
         })
     }
 

@@ -13,11 +13,11 @@ struct Count(u32);
 #[derive(Debug)]
 enum CountError {
     TooMany { agent: String, most: u32 },
-    Service(Refused<u32>),
+    Service(AgentRefusal<u32>),
 }
 
-impl From<Refused<u32>> for CountError {
-    fn from(refused: Refused<u32>) -> CountError {
+impl From<AgentRefusal<u32>> for CountError {
+    fn from(refused: AgentRefusal<u32>) -> CountError {
         CountError::Service(refused)
     }
 }
@@ -80,13 +80,13 @@ impl AgentRequest for Sample {
     const SERVICE: ServiceKind = ServiceKind::PcSampling;
     type Configuration = u32;
     type Deliver = ();
-    type Error = Refused<u32>;
+    type Error = AgentRefusal<u32>;
 
     fn active(&self, _: &[u32]) -> u32 {
         1
     }
 
-    fn check(&self, _: &str, _: Vec<u32>) -> Result<(), Refused<u32>> {
+    fn check(&self, _: &str, _: Vec<u32>) -> Result<(), AgentRefusal<u32>> {
         Ok(())
     }
 }
@@ -132,7 +132,7 @@ impl Bench {
             .configure(context, agent, Count(count), NOWHERE)
     }
 
-    fn sample(&self, context: usize, agent: AgentId) -> Result<(), Refused<u32>> {
+    fn sample(&self, context: usize, agent: AgentId) -> Result<(), AgentRefusal<u32>> {
         let context = self.contexts[context];
         self.samples.configure(context, agent, Sample, NOWHERE)
     }
@@ -150,7 +150,7 @@ fn a_service_carries_any_request_from_its_configuration_to_its_release() {
     assert_eq!(bench.counters.configurations(ONE).unwrap(), [3]);
     let taken = bench.count(0, ONE, 4);
     assert!(
-        matches!(&taken, Err(CountError::Service(Refused::Taken { active, .. })) if *active == [3]),
+        matches!(&taken, Err(CountError::Service(AgentRefusal::Taken { active, .. })) if *active == [3]),
         "{taken:?}"
     );
     let [context, _] = bench.contexts;
@@ -167,8 +167,8 @@ fn a_service_carries_any_request_from_its_configuration_to_its_release() {
 #[test]
 fn services_that_exclude_each_other_share_no_process() {
     let bench = Bench::new();
-    let excluded = |refused: Result<(), Refused<u32>>| match refused {
-        Err(Refused::OtherService(service)) => assert_eq!(service, ServiceKind::Counters),
+    let excluded = |refused: Result<(), AgentRefusal<u32>>| match refused {
+        Err(AgentRefusal::OtherService(service)) => assert_eq!(service, ServiceKind::Counters),
         other => panic!("{other:?}"),
     };
     bench.count(0, ONE, 1).unwrap();
@@ -180,7 +180,7 @@ fn services_that_exclude_each_other_share_no_process() {
     let both_ways = bench.count(0, ONE, 1);
     assert!(matches!(
         both_ways,
-        Err(CountError::Service(Refused::OtherService(
+        Err(CountError::Service(AgentRefusal::OtherService(
             ServiceKind::PcSampling
         )))
     ));
@@ -197,7 +197,7 @@ fn a_request_that_is_refused_claims_nothing() {
     bench.sample(0, ONE).unwrap();
     assert!(matches!(
         bench.sample(1, TWO),
-        Err(Refused::OtherContext(HeldBy::Tool))
+        Err(AgentRefusal::OtherContext(HeldBy::Tool))
     ));
 }
 

@@ -1,11 +1,11 @@
 //! Services of a context that use agents: PC sampling and counter collection.
 
 use super::{Context, RecordBuffer, ToolError};
-use crate::agents::Refused;
+use crate::agents::AgentRefusal;
 use crate::counting::{
-    Countable, CounterSet, Counting, CountingError, CountingRequest, DispatchCounting,
+    Countable, CounterSet, CountingError, CountingRequest, CountingService, DispatchCounting,
 };
-use crate::sampling::{Sampling, SamplingError};
+use crate::sampling::{SamplingError, SamplingService};
 use crate::switchboard::ForAll;
 use gputrail_interface::counting::CountingMode;
 use gputrail_interface::sampling::{Configuration, Deliver, Request, SamplingPeriod};
@@ -47,7 +47,7 @@ impl Context {
         &self,
         buffer: &RecordBuffer,
         deliver: Deliver,
-        request_of: impl Fn(&Sampling, AgentId) -> Result<Request, SamplingError>
+        request_of: impl Fn(&SamplingService, AgentId) -> Result<Request, SamplingError>
         + Send
         + Sync
         + 'static,
@@ -55,7 +55,7 @@ impl Context {
         self.board.sampling().check_turn()?;
         let (key, slot) = (self.key, buffer.slot_on(&self.board)?);
         let samples = ForAll::Samples(Box::new(request_of), deliver);
-        let refused = |conflict| SamplingError::from(Refused::<Configuration>::from(conflict));
+        let refused = |conflict| SamplingError::from(AgentRefusal::<Configuration>::from(conflict));
         let served = self.board.serve_all(key, slot, samples)?;
         Ok(served.map_err(refused)?)
     }
@@ -226,7 +226,7 @@ impl Context {
         &self,
         buffer: &RecordBuffer,
         agent: AgentId,
-        request_of: impl Fn(&Counting, AgentId) -> Result<CountingRequest, CountingError>
+        request_of: impl Fn(&CountingService, AgentId) -> Result<CountingRequest, CountingError>
         + Send
         + Sync
         + 'static,
@@ -238,7 +238,7 @@ impl Context {
         self.board.counting().check_turn()?;
         let (key, slot) = (self.key, buffer.slot_on(&self.board)?);
         let counters = ForAll::Counters(Box::new(request_of));
-        let refused = |conflict| CountingError::from(Refused::<Countable>::from(conflict));
+        let refused = |conflict| CountingError::from(AgentRefusal::<Countable>::from(conflict));
         let served = self.board.serve_all(key, slot, counters)?;
         Ok(served.map_err(refused)?)
     }

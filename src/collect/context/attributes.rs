@@ -16,7 +16,7 @@ static LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Attributes of the process. They may be read at any time, and set before the first context is started.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Attributes {
+pub struct ProcessAttributes {
     /// The default size of a buffer's pool, in bytes.
     pub pool_bytes: usize,
     /// The default size of a block, in bytes.
@@ -43,10 +43,10 @@ pub const LIMITS: Limits = Limits {
     smallest_client_block: gputrail_buffer::SMALLEST_CLIENT_BLOCK,
 };
 
-impl Attributes {
+impl ProcessAttributes {
     /// The current attributes.
-    pub fn get() -> Attributes {
-        Attributes {
+    pub fn get() -> ProcessAttributes {
+        ProcessAttributes {
             pool_bytes: POOL_BYTES.load(Ordering::Relaxed),
             block_bytes: BLOCK_BYTES.load(Ordering::Relaxed),
             threads: THREADS.load(Ordering::Relaxed),
@@ -73,7 +73,7 @@ impl Attributes {
     /// attributes are unchanged then.
     pub fn set(&self) -> Result<(), ToolError> {
         gputrail_buffer::Layout::new(self.pool_bytes, self.block_bytes, self.threads)?;
-        if Attributes::are_locked() {
+        if ProcessAttributes::are_locked() {
             return Err(ToolError::AttributesLocked);
         }
         POOL_BYTES.store(self.pool_bytes, Ordering::Relaxed);

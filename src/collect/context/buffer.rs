@@ -1,8 +1,8 @@
 //! Record buffers: memory, delivery, and counts of dropped records.
 
-use super::{Attributes, ToolError};
+use super::{ProcessAttributes, ToolError};
 use crate::counting::is_choosing;
-use crate::delivering::{Delivering, is_delivering};
+use crate::delivering::{InCallback, is_delivering};
 use crate::process;
 use crate::switchboard::{BufferKey, Flush, Switchboard};
 use gputrail_buffer::clock;
@@ -44,9 +44,9 @@ pub struct BufferOptions {
 }
 
 impl Default for BufferOptions {
-    /// The sizes of [`Attributes`].
+    /// The sizes of [`ProcessAttributes`].
     fn default() -> Self {
-        let attributes = Attributes::get();
+        let attributes = ProcessAttributes::get();
         BufferOptions {
             pool_bytes: attributes.pool_bytes,
             block_bytes: attributes.block_bytes,
@@ -99,7 +99,7 @@ impl<T> Guarded<T> {
         if self.failed.load(Ordering::Relaxed) {
             return None;
         }
-        let delivering = Delivering::begin();
+        let delivering = InCallback::begin();
         let result = catch_unwind(AssertUnwindSafe(|| call(&mut self.tool)));
         drop(delivering);
         match result {

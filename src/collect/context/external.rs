@@ -5,7 +5,7 @@
 use super::{Context, OperationSet, Payload, Subscriber, ToolError};
 use crate::external::{self, ExternalError};
 use crate::process;
-use crate::switchboard::{ExternalScope, Within};
+use crate::switchboard::{ExternalScope, ReportedPart};
 use gputrail_interface::operations::Phase;
 use gputrail_interface::operations::{kernel_dispatch, memory_copy};
 use gputrail_record::{
@@ -64,7 +64,7 @@ impl Context {
     pub fn external_id(&self) -> ExternalId {
         let contexts = self.board.external().of(self.key);
         let id = process::current()
-            .and_then(|thread| thread.with(|host| host.external_of(contexts, Within::Call)));
+            .and_then(|thread| thread.with(|host| host.external_of(contexts, ReportedPart::Call)));
         id.unwrap_or_default()
     }
 
@@ -115,7 +115,7 @@ impl Context {
         let subscriber = self.call_back(operations, move |callback| {
             let has_id = match callback.payload {
                 Payload::Call(_) => true,
-                Payload::Record(record) => Within::of(record.kind()) == Within::Work,
+                Payload::Record(record) => ReportedPart::of(record.kind()) == ReportedPart::Work,
                 Payload::Code(..) | Payload::Replay { .. } | Payload::None => false,
             };
             if callback.phase == Phase::Enter && has_id {

@@ -8,7 +8,7 @@
 use super::{Context, ToolError, check_kinds};
 use crate::process;
 use crate::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES, Recorder};
-use crate::switchboard::{BufferKey, Consumer, Selection, SlowCalls, Switchboard};
+use crate::switchboard::{BufferKey, RecordSelection, ServiceConsumer, SlowCalls, Switchboard};
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::platform::system::{self, sleep_on, wake};
@@ -37,7 +37,7 @@ pub struct FlightOptions {
     /// The number of threads that may record at a time.
     pub threads: u32,
     /// The records to keep.
-    pub selection: Selection,
+    pub selection: RecordSelection,
     /// The folder for triggered dumps, `flight-PROCESS-NUMBER.gputrail`.
     pub folder: PathBuf,
     /// The most triggered dumps.
@@ -55,7 +55,7 @@ impl Default for FlightOptions {
             keep_time: None,
             block_bytes: DEFAULT_BLOCK_BYTES,
             threads: DEFAULT_LANES,
-            selection: Selection::all(),
+            selection: RecordSelection::all(),
             folder: PathBuf::from("."),
             max_dumps: 10,
             slow_call: None,
@@ -79,11 +79,11 @@ pub struct Dump {
 /// keeps nothing, and dropping it does nothing.
 #[derive(Debug)]
 pub struct FlightRecorder {
-    inner: Arc<Inner>,
+    inner: Arc<RecorderState>,
     context: Context,
 }
 
-struct Inner {
+struct RecorderState {
     board: Arc<Switchboard>,
     key: BufferKey,
     buffer: Buffer,
@@ -189,7 +189,7 @@ impl FlightRecorder {
             .slow_call
             .map(|slow| board.watch_slow_calls(slow, trigger));
         let recorder = FlightRecorder {
-            inner: Arc::new(Inner {
+            inner: Arc::new(RecorderState {
                 board: board.clone(),
                 key,
                 buffer,
@@ -204,7 +204,7 @@ impl FlightRecorder {
         let inner = &recorder.inner;
         board.add_service(
             recorder.context.key,
-            Consumer::Buffer(key.slot),
+            ServiceConsumer::Buffer(key.slot),
             inner.options.selection.clone(),
         )?;
         if inner.options.slow_call.is_some() || inner.options.signal.is_some() {
@@ -239,7 +239,7 @@ impl FlightRecorder {
     }
 }
 
-impl Inner {
+impl RecorderState {
     /// The number of trigger events so far: signals, and slow calls.
     fn triggers(&self) -> (u32, u32) {
         let signal = self.options.signal.unwrap_or(0) as usize;
@@ -313,7 +313,7 @@ impl Inner {
     }
 }
 
-impl std::fmt::Debug for Inner {
+impl std::fmt::Debug for RecorderState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Inner")
             .field("options", &self.options)

@@ -5,7 +5,7 @@
 //! of its own, and adds up the values that come. So only one group of a process is started at a time, and none while another
 //! context counts or samples.
 
-use super::{BufferOptions, Context, RecordBuffer, Selection, ToolError};
+use super::{BufferOptions, Context, RecordBuffer, RecordSelection, ToolError};
 use crate::counting::{CountingError, CountingRequest};
 use crate::process;
 use crate::switchboard::Switchboard;
@@ -41,14 +41,14 @@ pub enum GroupError {
 }
 
 #[derive(Clone)]
-struct Sum {
+struct GroupSum {
     counter: StringId,
     index: CounterIndex,
     value: GroupValue,
 }
 
 /// Where a value of a group comes from.
-enum Shown {
+enum ValueOrigin {
     /// The sum of this counter or metric.
     Sum(CounterIndex),
     /// The sums of the counters of this percentage or ratio.
@@ -61,9 +61,9 @@ pub struct CounterGroup {
     agent: AgentId,
     request: CountingRequest,
     /// The values, in the order of the names.
-    shown: Vec<Shown>,
+    shown: Vec<ValueOrigin>,
     buffer: RecordBuffer,
-    sums: Arc<QuietMutex<Vec<Sum>>>,
+    sums: Arc<QuietMutex<Vec<GroupSum>>>,
     /// While it is started.
     context: QuietMutex<Option<Context>>,
 }
@@ -111,7 +111,7 @@ impl CounterGroup {
             .map_err(ToolError::from)?
             .with_instances(options.instances);
         let fresh = sums(board, &request);
-        let sums = Arc::<QuietMutex<Vec<Sum>>>::default();
+        let sums = Arc::<QuietMutex<Vec<GroupSum>>>::default();
         *sums.lock() = fresh;
         let into = sums.clone();
         let buffer = RecordBuffer::on(board, BufferOptions::default(), move |batch| {
@@ -144,7 +144,10 @@ impl CounterGroup {
             return Err(GroupError::Started);
         }
         let context = Context::on(&self.board)?;
-        context.trace_to(&self.buffer, Selection::kinds(&[Kind::KERNEL_DISPATCH]))?;
+        context.trace_to(
+            &self.buffer,
+            RecordSelection::kinds(&[Kind::KERNEL_DISPATCH]),
+        )?;
         context.count_request(&self.buffer, self.agent, self.request.clone())?;
         context.start()?;
         *started = Some(context);
@@ -174,11 +177,11 @@ impl CounterGroup {
         let sums = self.sums.lock();
         let architecture = self.request.set.architecture();
         let values = self.shown.iter().filter_map(|shown| match shown {
-            Shown::Sum(index) => {
+            ValueOrigin::Sum(index) => {
                 let found = sums.iter().find(|sum| sum.index == *index);
                 found.map(|sum| sum.value.clone())
             }
-            Shown::Formula(index) => Some(computed(architecture, *index, &sums)),
+            ValueOrigin::Formula(index) => Some(computed(architecture, *index, &sums)),
         });
         Ok(values.collect())
     }
@@ -221,7 +224,7 @@ impl std::fmt::Debug for CounterGroup {
 fn shown(
     architecture: &Architecture,
     wanted: &[CounterIndex],
-) -> Result<(Vec<Shown>, Vec<String>), GroupError> {
+) -> Result<(Vec<ValueOrigin>, Vec<String>), GroupError> {
     let (mut shown, mut counted) = (Vec::new(), Vec::new());
     let mut count = |index| {
         let name = &architecture.counter(index).name;
@@ -233,14 +236,14 @@ fn shown(
         let counter = architecture.counter(*index);
         if !matches!(counter.usage, Usage::Percentage | Usage::Ratio) {
             count(*index);
-            shown.push(Shown::Sum(*index));
+            shown.push(ValueOrigin::Sum(*index));
             continue;
         }
         match &counter.definition {
             Definition::Derived(_, formula) if follows_from_sums(architecture, formula) => {
                 let counters = architecture.basic_counters(*index);
                 counters.iter().for_each(|(index, _)| count(*index));
-                shown.push(Shown::Formula(*index));
+                shown.push(ValueOrigin::Formula(*index));
             }
             _ => {
                 let name = counter.name.clone();
@@ -281,7 +284,7 @@ fn follows_from_sums(architecture: &Architecture, formula: &Formula) -> bool {
 }
 
 /// The value of a percentage or ratio, by the sums of its counters.
-fn computed(architecture: &Architecture, index: CounterIndex, sums: &[Sum]) -> GroupValue {
+fn computed(architecture: &Architecture, index: CounterIndex, sums: &[GroupSum]) -> GroupValue {
     let counters = architecture.basic_counters(index);
     let mut measured = Measured {
         dispatches: 1,
@@ -326,7 +329,7 @@ fn computed(architecture: &Architecture, index: CounterIndex, sums: &[Sum]) -> G
 }
 
 /// Sums of nothing.
-fn sums(board: &Switchboard, request: &CountingRequest) -> Vec<Sum> {
+fn sums(board: &Switchboard, request: &CountingRequest) -> Vec<GroupSum> {
     let set = &request.set;
     let architecture = set.architecture();
     let sum = |index: &_| {
@@ -345,7 +348,7 @@ fn sums(board: &Switchboard, request: &CountingRequest) -> Vec<Sum> {
             Definition::Derived(..) => (Number::Double(0.0), 1),
         };
         let sampled = set.instances().map_or(total, |most| most.get().min(total));
-        Sum {
+        GroupSum {
             counter: board.names().string(&name),
             index: *index,
             value: GroupValue {
@@ -362,7 +365,7 @@ fn sums(board: &Switchboard, request: &CountingRequest) -> Vec<Sum> {
     set.wanted().iter().map(sum).collect()
 }
 
-fn add(sums: &mut [Sum], value: &CounterValue) {
+fn add(sums: &mut [GroupSum], value: &CounterValue) {
     let Some(sum) = sums.iter_mut().find(|sum| sum.counter == value.counter) else {
         return;
     };

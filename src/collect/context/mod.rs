@@ -2,7 +2,7 @@
 //!
 //! A tool makes a [`Context`], configures services in it, and starts and stops it:
 //!
-//! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations that a [`Selection`] names go to
+//! * buffer tracing ([`Context::trace_to`]): records of the kinds and operations that a [`RecordSelection`] names go to
 //!   a [`RecordBuffer`], whose callback gets them in batches, on a thread of ours;
 //! * callback tracing ([`Context::call_back`]): a function is called on the thread that makes a call, at its enter
 //!   and its exit, and where work is enqueued and completes, objects come and go, the host waits
@@ -67,9 +67,10 @@ mod tests;
 
 use crate::delivering::is_delivering;
 pub use crate::switchboard::{
-    Argument, ArgumentInfo, CallArguments, Callback, KindSet, OperationSet, Payload, Selection,
+    ArgumentInfo, CallArgument, CallArguments, CallbackArguments, KindSet, OperationSet, Payload,
+    RecordSelection,
 };
-pub use attributes::{Attributes, LIMITS};
+pub use attributes::{LIMITS, ProcessAttributes};
 pub use buffer::{BufferOptions, Drops, RecordBuffer};
 pub use error::ToolError;
 pub use external::ExternalRequest;
@@ -85,7 +86,7 @@ pub use sessions::{CounterSessions, KEPT_SESSIONS, SessionCounter, SessionError}
 
 use crate::counting::is_choosing;
 use crate::process;
-use crate::switchboard::{Consumer, ContextKey, OF_CONTEXTS, SubscriberKey, Switchboard};
+use crate::switchboard::{ContextKey, OF_CONTEXTS, ServiceConsumer, SubscriberKey, Switchboard};
 use gputrail_record::{ContextId, Domain, Kind, Operation};
 use std::sync::Arc;
 
@@ -134,7 +135,11 @@ impl Context {
     ///
     /// [`ToolError::Locked`] after the first start; [`ToolError::Conflict`] if the buffer has a service here
     /// already; [`ToolError::NoSuchBuffer`]; [`ToolError::NotAlone`] for kinds that need others.
-    pub fn trace_to(&self, buffer: &RecordBuffer, selection: Selection) -> Result<(), ToolError> {
+    pub fn trace_to(
+        &self,
+        buffer: &RecordBuffer,
+        selection: RecordSelection,
+    ) -> Result<(), ToolError> {
         let slot = buffer.slot_on(&self.board)?;
         check_kinds(selection.kinds)?;
         let mut of_work = [Kind::COMPLETION, Kind::GRAPH_NODE, Kind::CHILD_KERNEL].into_iter();
@@ -145,7 +150,7 @@ impl Context {
         }
         Ok(self
             .board
-            .add_service(self.key, Consumer::Buffer(slot), selection)?)
+            .add_service(self.key, ServiceConsumer::Buffer(slot), selection)?)
     }
 
     /// Configures callback tracing: `call_back` is called for `operations` while the context is started, on the thread
@@ -158,19 +163,19 @@ impl Context {
     pub fn call_back(
         &self,
         operations: OperationSet,
-        call_back: impl Fn(&mut Callback<'_>) + Send + Sync + 'static,
+        call_back: impl Fn(&mut CallbackArguments<'_>) + Send + Sync + 'static,
     ) -> Result<Subscriber, ToolError> {
         let key = self.board.subscribe(Box::new(call_back))?;
         let subscriber = Subscriber {
             board: self.board.clone(),
             key,
         };
-        let selection = Selection {
+        let selection = RecordSelection {
             operations,
-            ..Selection::none()
+            ..RecordSelection::none()
         };
         self.board
-            .add_service(self.key, Consumer::Subscriber(key.slot), selection)?;
+            .add_service(self.key, ServiceConsumer::Subscriber(key.slot), selection)?;
         Ok(subscriber)
     }
 
@@ -190,7 +195,7 @@ impl Context {
         if kind.producer().is_none() {
             return Err(ToolError::UnknownKind(kind));
         }
-        let change = |selection: &mut Selection| {
+        let change = |selection: &mut RecordSelection| {
             let one = KindSet::of(&[kind]);
             let kinds = if on {
                 selection.kinds.or(one)
@@ -202,7 +207,7 @@ impl Context {
             Ok(())
         };
         self.board
-            .change_service(self.key, Consumer::Buffer(slot), change)?
+            .change_service(self.key, ServiceConsumer::Buffer(slot), change)?
     }
 
     /// Sets whether `buffer` wants records of `kind` in one runtime context, overriding the setting for all contexts
@@ -238,7 +243,7 @@ impl Context {
         on: bool,
     ) -> Result<(), ToolError> {
         let slot = buffer.slot_on(&self.board)?;
-        self.change_operation(Consumer::Buffer(slot), operation, on)
+        self.change_operation(ServiceConsumer::Buffer(slot), operation, on)
     }
 
     /// Enables or disables callbacks for one operation. Allowed while the context is started.
@@ -252,7 +257,11 @@ impl Context {
         operation: Operation,
         on: bool,
     ) -> Result<(), ToolError> {
-        self.change_operation(Consumer::Subscriber(subscriber.key.slot), operation, on)
+        self.change_operation(
+            ServiceConsumer::Subscriber(subscriber.key.slot),
+            operation,
+            on,
+        )
     }
 
     /// Enables or disables callbacks for all operations of a domain. Allowed while the context is started.
@@ -266,8 +275,8 @@ impl Context {
         domain: Domain,
         on: bool,
     ) -> Result<(), ToolError> {
-        let consumer = Consumer::Subscriber(subscriber.key.slot);
-        let change = |selection: &mut Selection| selection.operations.set_domain(domain, on);
+        let consumer = ServiceConsumer::Subscriber(subscriber.key.slot);
+        let change = |selection: &mut RecordSelection| selection.operations.set_domain(domain, on);
         if self.board.change_service(self.key, consumer, change)? {
             Ok(())
         } else {
@@ -282,8 +291,8 @@ impl Context {
     ///
     /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
     pub fn enable_all_callbacks(&self, subscriber: &Subscriber, on: bool) -> Result<(), ToolError> {
-        let consumer = Consumer::Subscriber(subscriber.key.slot);
-        let change = |selection: &mut Selection| {
+        let consumer = ServiceConsumer::Subscriber(subscriber.key.slot);
+        let change = |selection: &mut RecordSelection| {
             selection.operations = if on {
                 OperationSet::all()
             } else {
@@ -300,8 +309,8 @@ impl Context {
     ///
     /// [`ToolError::NoSuchService`] if the subscriber is not of this context.
     pub fn enabled_callbacks(&self, subscriber: &Subscriber) -> Result<OperationSet, ToolError> {
-        let consumer = Consumer::Subscriber(subscriber.key.slot);
-        let ask = |selection: &mut Selection| selection.operations.clone();
+        let consumer = ServiceConsumer::Subscriber(subscriber.key.slot);
+        let ask = |selection: &mut RecordSelection| selection.operations.clone();
         Ok(self.board.change_service(self.key, consumer, ask)?)
     }
 
@@ -315,18 +324,18 @@ impl Context {
         subscriber: &Subscriber,
         operation: Operation,
     ) -> Result<bool, ToolError> {
-        let consumer = Consumer::Subscriber(subscriber.key.slot);
-        let ask = |selection: &mut Selection| selection.operations.has(operation);
+        let consumer = ServiceConsumer::Subscriber(subscriber.key.slot);
+        let ask = |selection: &mut RecordSelection| selection.operations.has(operation);
         Ok(self.board.change_service(self.key, consumer, ask)?)
     }
 
     fn change_operation(
         &self,
-        consumer: Consumer,
+        consumer: ServiceConsumer,
         operation: Operation,
         on: bool,
     ) -> Result<(), ToolError> {
-        let change = |selection: &mut Selection| selection.operations.set(operation, on);
+        let change = |selection: &mut RecordSelection| selection.operations.set(operation, on);
         if self.board.change_service(self.key, consumer, change)? {
             Ok(())
         } else {

@@ -66,7 +66,7 @@ pub enum PoolError {
 
 /// The state of an entry.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
-enum Stage {
+enum EntryState {
     /// Not fetched.
     #[default]
     Free,
@@ -81,32 +81,33 @@ enum Stage {
 }
 
 #[derive(Default)]
-struct Slot {
-    stage: Stage,
+struct EntrySlot {
+    stage: EntryState,
     uses: u64,
     values: Vec<CounterValue>,
 }
 
 #[derive(Default)]
-struct Slots {
-    all: Vec<Slot>,
+struct EntrySlots {
+    all: Vec<EntrySlot>,
     /// The places of those that are free.
     free: Vec<u32>,
 }
 
-impl Slots {
-    fn of(&mut self, entry: PoolEntry) -> Result<&mut Slot, PoolError> {
+impl EntrySlots {
+    fn of(&mut self, entry: PoolEntry) -> Result<&mut EntrySlot, PoolError> {
         let slot = self.all.get_mut(entry.index as usize);
-        let fetched = |slot: &&mut Slot| slot.uses == entry.uses && slot.stage != Stage::Free;
+        let fetched =
+            |slot: &&mut EntrySlot| slot.uses == entry.uses && slot.stage != EntryState::Free;
         slot.filter(fetched).ok_or(PoolError::Released)
     }
 
     fn release(&mut self, entry: PoolEntry) -> Result<(), PoolError> {
         let slot = self.of(entry)?;
-        if slot.stage == Stage::Counting {
+        if slot.stage == EntryState::Counting {
             return Err(PoolError::InFlight);
         }
-        slot.stage = Stage::Free;
+        slot.stage = EntryState::Free;
         slot.values.clear();
         self.free.push(entry.index);
         Ok(())
@@ -120,7 +121,7 @@ pub type PoolHandler = dyn Fn(PoolEntry, &[CounterValue]) -> bool + Send + Sync;
 /// A pool of entries for one set of counters of one agent. All functions may be called on any thread, also in callbacks.
 pub struct CounterPool {
     set: Arc<CounterSet>,
-    slots: QuietMutex<Slots>,
+    slots: QuietMutex<EntrySlots>,
     handler: Box<PoolHandler>,
 }
 
@@ -164,9 +165,9 @@ impl CounterPool {
             return Err(PoolError::Passes { passes, most });
         }
         let set = (*set).clone().with_instances(options.instances);
-        let slots = QuietMutex::<Slots>::default();
-        *slots.lock() = Slots {
-            all: std::iter::repeat_with(Slot::default)
+        let slots = QuietMutex::<EntrySlots>::default();
+        *slots.lock() = EntrySlots {
+            all: std::iter::repeat_with(EntrySlot::default)
                 .take(entries as usize)
                 .collect(),
             free: (0..entries).rev().collect(),
@@ -194,7 +195,7 @@ impl CounterPool {
             return Err(PoolError::Exhausted(slots.all.len() as u32));
         };
         let slot = &mut slots.all[index as usize];
-        slot.stage = Stage::Fetched;
+        slot.stage = EntryState::Fetched;
         slot.uses += 1;
         Ok(PoolEntry {
             index,
@@ -219,29 +220,29 @@ impl CounterPool {
     pub fn values(&self, entry: PoolEntry) -> Result<Option<Vec<CounterValue>>, PoolError> {
         let mut slots = self.slots.lock();
         let slot = slots.of(entry)?;
-        let has_ended = matches!(slot.stage, Stage::Completed | Stage::Handled);
+        let has_ended = matches!(slot.stage, EntryState::Completed | EntryState::Handled);
         Ok(has_ended.then(|| slot.values.clone()))
     }
 
     /// The entries that are fetched.
     pub fn fetched(&self) -> Vec<PoolEntry> {
-        self.those(|stage| stage != Stage::Free)
+        self.those(|stage| stage != EntryState::Free)
     }
 
     /// Calls the handler for entries that are completed and not released, except those for which it is being called.
     pub fn flush(&self) {
-        for entry in self.those(|stage| stage == Stage::Completed) {
+        for entry in self.those(|stage| stage == EntryState::Completed) {
             self.handle(entry);
         }
     }
 
     /// Whether kernels of entries have not ended, or the handler is being called.
     pub fn is_busy(&self) -> bool {
-        let busy = |stage| matches!(stage, Stage::Counting | Stage::Handled);
+        let busy = |stage| matches!(stage, EntryState::Counting | EntryState::Handled);
         !self.those(busy).is_empty()
     }
 
-    fn those(&self, which: impl Fn(Stage) -> bool) -> Vec<PoolEntry> {
+    fn those(&self, which: impl Fn(EntryState) -> bool) -> Vec<PoolEntry> {
         let slots = self.slots.lock();
         let all = slots.all.iter().zip(0..);
         all.filter(|(slot, _)| which(slot.stage))
@@ -257,8 +258,8 @@ impl CounterPool {
         let mut slots = self.slots.lock();
         let slot = slots.of(entry)?;
         match slot.stage {
-            Stage::Fetched => {
-                slot.stage = Stage::Counting;
+            EntryState::Fetched => {
+                slot.stage = EntryState::Counting;
                 Ok(self.set.clone())
             }
             _ => Err(PoolError::Used),
@@ -272,7 +273,7 @@ impl CounterPool {
             let Ok(slot) = slots.of(entry) else {
                 return;
             };
-            (slot.stage, slot.values) = (Stage::Completed, values);
+            (slot.stage, slot.values) = (EntryState::Completed, values);
         }
         self.handle(entry);
     }
@@ -282,30 +283,30 @@ impl CounterPool {
         let values = {
             let mut slots = self.slots.lock();
             match slots.of(entry) {
-                Ok(slot) if slot.stage == Stage::Completed => {
-                    slot.stage = Stage::Handled;
+                Ok(slot) if slot.stage == EntryState::Completed => {
+                    slot.stage = EntryState::Handled;
                     slot.values.clone()
                 }
                 _ => return,
             }
         };
         /// Sets the stage after the handler, also if that panics.
-        struct After<'p>(&'p CounterPool, PoolEntry, bool);
-        impl Drop for After<'_> {
+        struct AfterHandler<'p>(&'p CounterPool, PoolEntry, bool);
+        impl Drop for AfterHandler<'_> {
             fn drop(&mut self) {
-                let After(pool, entry, is_done) = *self;
+                let AfterHandler(pool, entry, is_done) = *self;
                 let mut slots = pool.slots.lock();
                 // The handler may have released it.
                 let Ok(slot) = slots.of(entry) else {
                     return;
                 };
-                slot.stage = Stage::Completed;
+                slot.stage = EntryState::Completed;
                 if is_done {
                     let _ = slots.release(entry);
                 }
             }
         }
-        let mut after = After(self, entry, false);
+        let mut after = AfterHandler(self, entry, false);
         after.2 = (self.handler)(entry, &values);
     }
 }
@@ -325,16 +326,16 @@ type Chosen = (Option<(Arc<CounterPool>, PoolEntry)>, Vec<CounterValue>);
 /// [`DispatchCounting`](crate::counting::DispatchCounting) passes on to it what that is told. When this is dropped,
 /// entries whose kernels have not ended are completed without values.
 #[derive(Default)]
-pub struct PooledKernels(QuietMutex<Kernels>);
+pub struct PooledKernels(QuietMutex<ChosenKernels>);
 
 #[derive(Default)]
-struct Kernels {
+struct ChosenKernels {
     /// Kernels whose work has not been told, by their calls. The kernels of one call end in their order.
     by_call: HashMap<CorrelationId, VecDeque<Chosen>>,
     by_work: HashMap<WorkId, Chosen>,
 }
 
-impl Kernels {
+impl ChosenKernels {
     /// The kernel of a call or piece of work that ends next.
     fn of(&mut self, call: CorrelationId, work: WorkId) -> Option<&mut Chosen> {
         let known = self.by_work.get_mut(&work);
@@ -428,7 +429,7 @@ impl PooledKernels {
 
 impl Drop for PooledKernels {
     fn drop(&mut self) {
-        let Kernels { by_call, by_work } = std::mem::take(&mut *self.0.lock());
+        let ChosenKernels { by_call, by_work } = std::mem::take(&mut *self.0.lock());
         let all = by_call.into_values().flatten().chain(by_work.into_values());
         for (entry, values) in all {
             if let Some((pool, entry)) = entry {

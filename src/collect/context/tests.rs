@@ -63,10 +63,10 @@ fn a_started_context_gets_what_it_selected_and_a_stopped_one_nothing() {
     let context = Context::on(&program.board).unwrap();
     let mut operations = OperationSet::default();
     operations.set(TWO, true);
-    let selection = Selection {
+    let selection = RecordSelection {
         kinds: KindSet::of(&[Kind::API]),
         operations,
-        ..Selection::none()
+        ..RecordSelection::none()
     };
     context.trace_to(&buffer, selection).unwrap();
     program.call(TWO);
@@ -90,7 +90,7 @@ fn two_contexts_with_a_buffer_each_get_a_record_each() {
         .map(|buffer| {
             let context = Context::on(&program.board).unwrap();
             context
-                .trace_to(buffer, Selection::kinds(&[Kind::API]))
+                .trace_to(buffer, RecordSelection::kinds(&[Kind::API]))
                 .unwrap();
             context.start().unwrap();
             context
@@ -111,7 +111,7 @@ fn a_call_in_progress_is_recorded_when_its_context_stops() {
     let (buffer, got) = program.buffer();
     let context = Context::on(&program.board).unwrap();
     context
-        .trace_to(&buffer, Selection::kinds(&[Kind::API]))
+        .trace_to(&buffer, RecordSelection::kinds(&[Kind::API]))
         .unwrap();
     context.start().unwrap();
     let call = program.thread.enter(ONE, 1000, Ticks(1));
@@ -128,7 +128,7 @@ fn a_destroyed_buffer_is_delivered_to_the_end_and_its_slot_serves_another() {
         let (buffer, got) = program.buffer();
         let context = Context::on(&program.board).unwrap();
         context
-            .trace_to(&buffer, Selection::kinds(&[Kind::API]))
+            .trace_to(&buffer, RecordSelection::kinds(&[Kind::API]))
             .unwrap();
         context.start().unwrap();
         (0..round).for_each(|_| program.call(ONE));
@@ -144,7 +144,7 @@ fn services_are_locked_by_the_first_start_but_what_they_select_is_not() {
     let (buffer, got) = program.buffer();
     let (other, _) = program.buffer();
     let context = Context::on(&program.board).unwrap();
-    let calls = || Selection::kinds(&[Kind::API]);
+    let calls = || RecordSelection::kinds(&[Kind::API]);
     context.trace_to(&buffer, calls()).unwrap();
     assert!(matches!(
         context.trace_to(&buffer, calls()),
@@ -176,10 +176,13 @@ fn arguments_cannot_be_enabled_without_calls() {
     let program = program();
     let (buffer, _) = program.buffer();
     let context = Context::on(&program.board).unwrap();
-    let alone = context.trace_to(&buffer, Selection::kinds(&[Kind::ARGUMENTS]));
+    let alone = context.trace_to(&buffer, RecordSelection::kinds(&[Kind::ARGUMENTS]));
     assert!(matches!(alone, Err(ToolError::NotAlone(Kind::ARGUMENTS))));
     context
-        .trace_to(&buffer, Selection::kinds(&[Kind::ARGUMENTS, Kind::API]))
+        .trace_to(
+            &buffer,
+            RecordSelection::kinds(&[Kind::ARGUMENTS, Kind::API]),
+        )
         .unwrap();
     let without = context.enable_kind(&buffer, Kind::API, false);
     assert!(matches!(without, Err(ToolError::NotAlone(Kind::ARGUMENTS))));
@@ -192,7 +195,7 @@ fn kinds_that_nothing_produces_are_refused() {
     for (kind, _) in Kind::ALL {
         let context = Context::on(&program.board).unwrap();
         let kinds = [*kind, Kind::API, Kind::KERNEL_DISPATCH];
-        let traced = context.trace_to(&buffer, Selection::kinds(&kinds));
+        let traced = context.trace_to(&buffer, RecordSelection::kinds(&kinds));
         assert_eq!(
             traced.is_ok(),
             kind.producer().is_some(),
@@ -203,7 +206,7 @@ fn kinds_that_nothing_produces_are_refused() {
         }
     }
     let context = Context::on(&program.board).unwrap();
-    context.trace_to(&buffer, Selection::all()).unwrap();
+    context.trace_to(&buffer, RecordSelection::all()).unwrap();
 }
 
 #[test]
@@ -211,9 +214,12 @@ fn completions_cannot_be_selected_without_the_work_that_they_complete() {
     let program = program();
     let (buffer, _) = program.buffer();
     let context = Context::on(&program.board).unwrap();
-    let alone = context.trace_to(&buffer, Selection::kinds(&[Kind::COMPLETION, Kind::API]));
+    let alone = context.trace_to(
+        &buffer,
+        RecordSelection::kinds(&[Kind::COMPLETION, Kind::API]),
+    );
     assert!(matches!(alone, Err(ToolError::NotAlone(Kind::COMPLETION))));
-    let kinds = Selection::kinds(&[Kind::COMPLETION, Kind::MEMORY_SET]);
+    let kinds = RecordSelection::kinds(&[Kind::COMPLETION, Kind::MEMORY_SET]);
     context.trace_to(&buffer, kinds).unwrap();
 }
 
@@ -223,7 +229,7 @@ fn records_that_do_not_fit_are_dropped_and_reported_once() {
     let (buffer, got) = program.buffer();
     let context = Context::on(&program.board).unwrap();
     context
-        .trace_to(&buffer, Selection::kinds(&[Kind::API]))
+        .trace_to(&buffer, RecordSelection::kinds(&[Kind::API]))
         .unwrap();
     context.start().unwrap();
     (0..100_000).for_each(|_| program.call(ONE));
@@ -250,7 +256,7 @@ fn a_buffer_without_a_free_lane_costs_the_others_nothing() {
     let context = Context::on(&program.board).unwrap();
     for buffer in [&narrow, &wide] {
         context
-            .trace_to(buffer, Selection::kinds(&[Kind::API]))
+            .trace_to(buffer, RecordSelection::kinds(&[Kind::API]))
             .unwrap();
     }
     context.start().unwrap();
@@ -278,7 +284,7 @@ fn a_flush_from_within_a_delivery_is_refused() {
     let buffer = RecordBuffer::on(&program.board, BufferOptions::default(), deliver).unwrap();
     let context = Context::on(&program.board).unwrap();
     context
-        .trace_to(&buffer, Selection::kinds(&[Kind::API]))
+        .trace_to(&buffer, RecordSelection::kinds(&[Kind::API]))
         .unwrap();
     context.start().unwrap();
     program.call(ONE);
@@ -298,7 +304,7 @@ fn a_delivery_that_panics_is_not_called_again() {
     let buffer = RecordBuffer::on(&program.board, BufferOptions::default(), deliver).unwrap();
     let context = Context::on(&program.board).unwrap();
     context
-        .trace_to(&buffer, Selection::kinds(&[Kind::API]))
+        .trace_to(&buffer, RecordSelection::kinds(&[Kind::API]))
         .unwrap();
     context.start().unwrap();
     program.call(ONE);
@@ -338,6 +344,6 @@ fn a_buffer_of_another_process_is_refused() {
     let (one, other) = (program(), program());
     let (buffer, _) = other.buffer();
     let context = Context::on(&one.board).unwrap();
-    let foreign = context.trace_to(&buffer, Selection::all());
+    let foreign = context.trace_to(&buffer, RecordSelection::all());
     assert!(matches!(foreign, Err(ToolError::NoSuchBuffer)));
 }

@@ -3,7 +3,7 @@
 use super::{CallInProgress, HostThread, external_record};
 use crate::counting::ranges;
 use crate::switchboard::{
-    ContextSet, ExternalContexts, ExternalScope, ExternalStacks, Interest, Pushed, Within,
+    ContextSet, ExternalContexts, ExternalScope, ExternalStacks, Interest, Pushed, ReportedPart,
 };
 use gputrail_record::*;
 
@@ -30,12 +30,12 @@ impl HostThread {
     /// main thread's.
     #[inline]
     pub fn external(&self) -> ExternalId {
-        self.external_of(ContextSet::default(), Within::Call)
+        self.external_of(ContextSet::default(), ReportedPart::Call)
     }
 
     /// The external id that the consumers of `contexts` get with records of the call in progress, or of its work.
     #[inline(always)]
-    pub fn external_of(&self, contexts: ContextSet, within: Within) -> ExternalId {
+    pub fn external_of(&self, contexts: ContextSet, within: ReportedPart) -> ExternalId {
         let place = (self.depth.saturating_sub(1), within);
         // SAFETY: a `HostThread` is used by its thread alone, as is this part of its state.
         unsafe { self.state.external(self.board.external(), contexts, place) }
@@ -44,7 +44,7 @@ impl HostThread {
     /// The external id of samples of the kernel that is being enqueued.
     #[cold]
     pub fn external_of_samples(&self) -> ExternalId {
-        self.external_of(self.board.external().of_samples(), Within::Work)
+        self.external_of(self.board.external().of_samples(), ReportedPart::Work)
     }
 
     /// Pushes an id of the client's own for the process. `false` says that the stack is full.

@@ -22,12 +22,12 @@ impl Default for Ids {
 
 /// Ids that one thread has reserved.
 #[derive(Debug, Default)]
-pub(super) struct Range {
+pub(super) struct IdRange {
     next: u64,
     end: u64,
 }
 
-impl Range {
+impl IdRange {
     /// The next one.
     #[inline]
     pub fn take(&mut self, from: &AtomicU64) -> u64 {

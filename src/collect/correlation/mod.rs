@@ -12,7 +12,7 @@ mod records;
 
 pub use ids::Ids;
 
-use self::ids::Range;
+use self::ids::IdRange;
 use crate::marker::CText;
 use crate::marker::ids::RangeIds;
 use crate::marker::nesting::PushedRanges;
@@ -74,7 +74,7 @@ impl Extra<'_> {
 
 /// A call on a thread's stack.
 #[derive(Copy, Clone, Default)]
-struct Frame {
+struct CallFrame {
     correlation: CorrelationId,
     stack_pointer: usize,
 }
@@ -97,14 +97,14 @@ pub struct HostThread {
     may_wait: bool,
     /// The part of the state that other threads may use, and the external ids.
     state: Arc<ThreadState>,
-    correlation: Range,
+    correlation: IdRange,
     thread: ThreadId,
     /// See [`HostThread::number`].
     number: u32,
     /// The open-call stack in the recording's buffer, from the thread's first call that is recorded there.
     open_calls: Option<OpenCalls>,
-    work: Range,
-    frames: [Frame; FRAMES],
+    work: IdRange,
+    frames: [CallFrame; FRAMES],
     /// By buffer slot: records lost since the buffer had no lane left for this thread.
     refused: [u32; BUFFERS],
     /// A direct-mapped cache of strings and their ids.
@@ -130,10 +130,10 @@ impl HostThread {
             board: board.clone(),
             lanes,
             thread,
-            correlation: Range::default(),
-            work: Range::default(),
+            correlation: IdRange::default(),
+            work: IdRange::default(),
             depth: 0,
-            frames: [Frame::default(); FRAMES],
+            frames: [CallFrame::default(); FRAMES],
             open_calls: None,
             may_wait: true,
             is_main,
@@ -173,7 +173,7 @@ impl HostThread {
         };
         let correlation = CorrelationId(self.correlation.take(&self.board.ids().correlation));
         if let Some(frame) = self.frames.get_mut(depth as usize) {
-            *frame = Frame {
+            *frame = CallFrame {
                 correlation,
                 stack_pointer,
             };

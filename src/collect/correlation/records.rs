@@ -1,8 +1,8 @@
 //! Writes a thread's records to the buffers that want them, through one lane in each.
 
 use super::{CallInProgress, HostThread};
-use crate::switchboard::{Buffers, Interest, Within};
-use gputrail_buffer::{Batch, Lane, QueuePlace, WhenFull};
+use crate::switchboard::{Buffers, Interest, ReportedPart};
+use gputrail_buffer::{Lane, QueuePlace, ReservedBatch, WhenFull};
 use gputrail_record::*;
 
 /// Records that a thread loses for want of a lane before it asks for one again.
@@ -26,7 +26,7 @@ impl HostThread {
     #[inline(always)]
     pub fn fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> bool {
         let when_full = WhenFull::Drop(R::KIND);
-        let put = |batch: &mut Batch<'_>, external: ExternalId| {
+        let put = |batch: &mut ReservedBatch<'_>, external: ExternalId| {
             batch.put(|record: &mut R| {
                 fill(record);
                 if let Some(offset) = const { R::KIND.external_offset() } {
@@ -52,7 +52,7 @@ impl HostThread {
     #[cold]
     pub(super) fn write_at_once<R: Record>(&mut self, buffers: Buffers, record: R) {
         let when_full = WhenFull::DropAtOnce(R::KIND);
-        let put = |batch: &mut Batch<'_>, _| batch.put(|place: &mut R| *place = record);
+        let put = |batch: &mut ReservedBatch<'_>, _| batch.put(|place: &mut R| *place = record);
         let left = self.put(buffers, (R::KIND, size_of::<R>()), when_full, put);
         if const { QueuePlace::is_in(R::KIND) } && !left.is_none() {
             self.count_by_place(left, |place: &mut R| *place = record);
@@ -78,7 +78,7 @@ impl HostThread {
     /// returns the others.
     #[inline(always)]
     pub fn try_fill<R: Record>(&mut self, buffers: Buffers, fill: impl Fn(&mut R)) -> Buffers {
-        let put = |batch: &mut Batch<'_>, _| batch.put(&fill);
+        let put = |batch: &mut ReservedBatch<'_>, _| batch.put(&fill);
         self.put(buffers, (R::KIND, size_of::<R>()), WhenFull::Keep, put)
     }
 
@@ -103,14 +103,14 @@ impl HostThread {
         buffers: Buffers,
         (kind, bytes): (Kind, usize),
         when_full: WhenFull,
-        put: impl Fn(&mut Batch<'_>, ExternalId),
+        put: impl Fn(&mut ReservedBatch<'_>, ExternalId),
     ) -> Buffers {
         let mut left = Buffers::NONE;
         for slot in buffers.slots() {
             let external = match kind.external_offset() {
                 Some(_) => {
                     let contexts = self.board.external().of_buffer(slot);
-                    self.external_of(contexts, Within::of(kind))
+                    self.external_of(contexts, ReportedPart::of(kind))
                 }
                 None => ExternalId::NONE,
             };

@@ -2,7 +2,9 @@
 
 use super::ids::RANGE;
 use super::*;
-use crate::switchboard::{Consumer, ContextKey, ContextSet, ExternalScope, Selection, Within};
+use crate::switchboard::{
+    ContextKey, ContextSet, ExternalScope, RecordSelection, ReportedPart, ServiceConsumer,
+};
 use gputrail_buffer::{BlockView, Buffer, Layout, Mapping, Policy, deliver_in_order};
 
 /// A switchboard with a buffer that wants everything.
@@ -13,7 +15,11 @@ fn board() -> Arc<Switchboard> {
     let slot = board.add_buffer(buffer).unwrap().slot;
     let context = board.add_context().unwrap();
     board
-        .add_service(context, Consumer::Buffer(slot), Selection::all())
+        .add_service(
+            context,
+            ServiceConsumer::Buffer(slot),
+            RecordSelection::all(),
+        )
         .unwrap();
     board.start_context(context).unwrap();
     board
@@ -93,7 +99,7 @@ fn push(thread: &mut HostThread, kind: ExternalKind, id: u64) {
 }
 
 /// Supplies the id of `call`, as a service without a context of its own does.
-fn supply(thread: &HostThread, call: &CallInProgress, within: Within, id: u64) {
+fn supply(thread: &HostThread, call: &CallInProgress, within: ReportedPart, id: u64) {
     let place = (call.depth, within);
     let service = (ContextSet::default(), id);
     thread.with_external(|stacks, _| stacks.supply(place, service, ExternalId(id)));
@@ -134,13 +140,13 @@ fn an_id_that_is_supplied_for_a_call_ends_with_it_and_is_for_no_other_thread() {
     let (mut main, other) = (thread(&board, true), thread(&board, false));
     push(&mut main, ExternalKind::CUSTOM0, 5);
     let outer = main.enter(OPERATION, 1000, Ticks(1));
-    supply(&main, &outer, Within::Call, 70);
+    supply(&main, &outer, ReportedPart::Call, 70);
     let inner = main.enter(OPERATION, 900, Ticks(2));
     assert_eq!(
         (main.external(), other.external()),
         (ExternalId(70), ExternalId(5))
     );
-    supply(&main, &inner, Within::Call, 71);
+    supply(&main, &inner, ReportedPart::Call, 71);
     // An id that is pushed meanwhile is valid after the calls.
     push(&mut main, ExternalKind::CUSTOM0, 6);
     assert_eq!(
@@ -157,11 +163,12 @@ fn an_id_that_is_supplied_for_a_call_ends_with_it_and_is_for_no_other_thread() {
 fn an_id_that_is_supplied_for_work_is_for_that_work_alone() {
     let board = board();
     let mut thread = thread(&board, false);
-    let of_work = |thread: &HostThread| thread.external_of(ContextSet::default(), Within::Work);
+    let of_work =
+        |thread: &HostThread| thread.external_of(ContextSet::default(), ReportedPart::Work);
     let outer = thread.enter(OPERATION, 1000, Ticks(1));
-    supply(&thread, &outer, Within::Call, 70);
+    supply(&thread, &outer, ReportedPart::Call, 70);
     assert_eq!(of_work(&thread), ExternalId(70));
-    supply(&thread, &outer, Within::Work, 71);
+    supply(&thread, &outer, ReportedPart::Work, 71);
     assert_eq!(
         (thread.external(), of_work(&thread)),
         (ExternalId(70), ExternalId(71))
@@ -170,8 +177,8 @@ fn an_id_that_is_supplied_for_work_is_for_that_work_alone() {
     assert_eq!(of_work(&thread), ExternalId(70));
     thread.exit(&inner, Ticks(3), 0, Extra::NONE);
     // Of several services the earliest prevails.
-    supply(&thread, &outer, Within::Work, 72);
-    supply(&thread, &outer, Within::Work, 69);
+    supply(&thread, &outer, ReportedPart::Work, 72);
+    supply(&thread, &outer, ReportedPart::Work, 69);
     assert_eq!(of_work(&thread), ExternalId(69));
 }
 
@@ -180,7 +187,7 @@ fn an_id_that_is_supplied_for_a_call_that_was_jumped_out_of_is_gone() {
     let board = board();
     let mut thread = thread(&board, false);
     let call = thread.enter(OPERATION, 900, Ticks(1));
-    supply(&thread, &call, Within::Call, 70);
+    supply(&thread, &call, ReportedPart::Call, 70);
     thread.enter(OPERATION, 950, Ticks(2));
     assert_eq!(thread.external(), ExternalId::NONE);
 }
@@ -202,7 +209,11 @@ fn context(board: &Arc<Switchboard>, buffer: &Buffer) -> (ContextKey, usize) {
     let slot = board.add_buffer(buffer.clone()).unwrap().slot;
     let context = board.add_context().unwrap();
     board
-        .add_service(context, Consumer::Buffer(slot), Selection::all())
+        .add_service(
+            context,
+            ServiceConsumer::Buffer(slot),
+            RecordSelection::all(),
+        )
         .unwrap();
     (context, slot)
 }
@@ -215,7 +226,7 @@ fn push_for(thread: &mut HostThread, context: ContextKey, kind: ExternalKind, id
 /// The id that the buffer in `slot` gets with records of `thread`.
 fn id_in(thread: &HostThread, slot: usize) -> u64 {
     let contexts = thread.board().external().of_buffer(slot);
-    thread.external_of(contexts, Within::Call).0
+    thread.external_of(contexts, ReportedPart::Call).0
 }
 
 #[test]
@@ -335,7 +346,7 @@ fn supplied_ids_are_for_the_context_of_the_service_and_for_those_without_ids_of_
     push_for(&mut thread, two, ExternalKind::CUSTOM0, 20);
     let call = thread.enter(OPERATION, 1000, Ticks(1));
     let service = (board.external().of(one), 7);
-    let place = (call.depth, Within::Call);
+    let place = (call.depth, ReportedPart::Call);
     thread.with_external(|stacks, _| stacks.supply(place, service, ExternalId(70)));
     let ids = |thread: &HostThread| [0, in_one, in_two].map(|slot| id_in(thread, slot));
     assert_eq!(ids(&thread), [70, 70, 20]);

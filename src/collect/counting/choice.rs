@@ -1,7 +1,7 @@
 //! Counters that are chosen for each dispatch (rocprofiler-sdk: the dispatch counting service with its callbacks;
 //! ROCProfiler v1: queue callbacks). On processors, another set than that of the kernel before takes the time to open its events.
 
-use super::{CounterSet, Reading};
+use super::{CounterReading, CounterSet};
 use crate::switchboard::Buffers;
 use gputrail_counters::{Counted, Property};
 use gputrail_record::{CorrelationId, CounterValue, KernelDispatch, Nanos, WorkId};
@@ -64,7 +64,7 @@ pub struct DispatchReadings {
     /// Its duration, if it is known.
     pub duration: Option<Nanos>,
     /// The readings of the basic counters.
-    pub readings: Vec<(Counted, Reading)>,
+    pub readings: Vec<(Counted, CounterReading)>,
     /// The properties of the agent.
     pub properties: HashMap<Property, f64>,
 }

@@ -1,7 +1,7 @@
 //! Errors of counter collection.
 
 use super::Countable;
-use crate::agents::{HeldBy, Refused};
+use crate::agents::{AgentRefusal, HeldBy};
 use gputrail_counters::{Impossible, the_nearest};
 use gputrail_interface::counting::{CountingMode, in_words};
 use gputrail_record::{AgentId, Nanos};
@@ -141,15 +141,15 @@ pub enum CountingError {
     },
 }
 
-impl From<Refused<Countable>> for CountingError {
-    fn from(refused: Refused<Countable>) -> CountingError {
+impl From<AgentRefusal<Countable>> for CountingError {
+    fn from(refused: AgentRefusal<Countable>) -> CountingError {
         match refused {
-            Refused::UnknownAgent(agent) => CountingError::UnknownAgent(agent),
-            Refused::Taken { agent, .. } => CountingError::Taken { agent },
-            Refused::OtherContext(by) => CountingError::OtherContext(by),
-            Refused::OtherService(_) => CountingError::Sampling,
-            Refused::Busy => CountingError::Busy,
-            Refused::System { agent, reason } | Refused::Failed { agent, reason } => {
+            AgentRefusal::UnknownAgent(agent) => CountingError::UnknownAgent(agent),
+            AgentRefusal::Taken { agent, .. } => CountingError::Taken { agent },
+            AgentRefusal::OtherContext(by) => CountingError::OtherContext(by),
+            AgentRefusal::OtherService(_) => CountingError::Sampling,
+            AgentRefusal::Busy => CountingError::Busy,
+            AgentRefusal::System { agent, reason } | AgentRefusal::Failed { agent, reason } => {
                 CountingError::System { agent, reason }
             }
         }

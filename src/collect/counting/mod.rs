@@ -28,7 +28,7 @@ pub use countable::Countable;
 pub use error::{CountingError, UnknownCounter};
 pub(crate) use possible::run_note;
 pub use possible::{LeftOut, OneRun, runs_of_note};
-pub use reading::Reading;
+pub use reading::CounterReading;
 pub(crate) use selected::{CountSelected, SelectedKernels};
 pub use set::CounterSet;
 pub(crate) use sum::Sum;
@@ -41,7 +41,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// The counter collection service.
-pub type Counting = AgentService<CountingRequest>;
+pub type CountingService = AgentService<CountingRequest>;
 /// Where the values of an agent's counters go.
 pub type CountingDelivery = agents::Delivery<()>;
 
@@ -205,7 +205,7 @@ impl AgentRequest for CountingRequest {
     }
 }
 
-impl Counting {
+impl CountingService {
     /// The request that counts `names` on `agent`, with at most `per_pass` counters in each pass.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What can be counted of the names of a recording: names that cannot be had are left out, and the others are counted.
 
-use super::{Countable, CounterSet, Counting, CountingError, CountingRequest};
+use super::{Countable, CounterSet, CountingError, CountingRequest, CountingService};
 use crate::agents::{AgentRequest, ConfigureError};
 use gputrail_interface::counting::CountingMode;
 use gputrail_record::AgentId;
@@ -76,7 +76,7 @@ pub struct OneRun {
 
 /// Attempts to count sets of names on an agent.
 struct Attempt<'a> {
-    counting: &'a Counting,
+    counting: &'a CountingService,
     agent: AgentId,
     /// Its id and name.
     text: String,
@@ -135,7 +135,7 @@ fn none_of(left_out: Vec<LeftOut>) -> CountingError {
     }
 }
 
-impl Counting {
+impl CountingService {
     fn attempt(
         &self,
         agent: AgentId,
@@ -157,7 +157,7 @@ impl Counting {
     ///
     /// # Errors
     ///
-    /// As for [`Counting::request`]; [`CountingError::Passes`], [`CountingError::Mode`], [`CountingError::System`].
+    /// As for [`CountingService::request`]; [`CountingError::Passes`], [`CountingError::Mode`], [`CountingError::System`].
     pub fn set(
         &self,
         agent: AgentId,
@@ -169,12 +169,13 @@ impl Counting {
         Ok(attempt.request(&names)?.set)
     }
 
-    /// As [`Counting::request`], of those of `names` that `agent` can count together, in the order of the names: one
+    /// As [`CountingService::request`], of those of `names` that `agent` can count together, in the order of the names: one
     /// that cannot be had with those before it is left out.
     ///
     /// # Errors
     ///
-    /// As for [`Counting::request`]; [`CountingError::None`] if all of several names are left out for several reasons.
+    /// As for [`CountingService::request`]; [`CountingError::None`] if all of several names are left out for several
+    /// reasons.
     pub fn possible_request(
         &self,
         agent: AgentId,
@@ -211,7 +212,7 @@ impl Counting {
     ///
     /// # Errors
     ///
-    /// As for [`Counting::possible_request`].
+    /// As for [`CountingService::possible_request`].
     pub fn run_request(
         &self,
         agent: AgentId,

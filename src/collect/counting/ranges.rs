@@ -13,7 +13,8 @@ mod following;
 
 use super::values::{Subject, ValueRecords};
 use super::{
-    CounterSet, CountingRequest, DispatchCounting, DispatchReadings, Reading, ReadyValues, Sum,
+    CounterReading, CounterSet, CountingRequest, DispatchCounting, DispatchReadings, ReadyValues,
+    Sum,
 };
 use crate::switchboard::{Buffers, ContextKey};
 use gputrail_buffer::platform::sync::QuietMutex;
@@ -109,11 +110,11 @@ struct OpenRange {
     start: Ticks,
     end: Ticks,
     /// The counts of each agent that ran kernels; `None` if another range is counted.
-    parts: Option<Vec<Part>>,
+    parts: Option<Vec<RangeCounts>>,
 }
 
 /// The counts of a range's kernels on an agent.
-struct Part {
+struct RangeCounts {
     agent: AgentId,
     /// Kernels that have not ended.
     pending: u32,
@@ -142,7 +143,7 @@ impl OpenRange {
         }
     }
 
-    fn part(&mut self, agent: AgentId) -> Option<&mut Part> {
+    fn part(&mut self, agent: AgentId) -> Option<&mut RangeCounts> {
         let mut parts = self.parts.iter_mut().flatten();
         parts.find(|part| part.agent == agent)
     }
@@ -154,7 +155,7 @@ impl OpenRange {
         };
         match parts.iter_mut().find(|part| part.agent == agent) {
             Some(part) => part.pending += 1,
-            None => parts.push(Part {
+            None => parts.push(RangeCounts {
                 agent,
                 pending: 1,
                 sum: Sum::default(),
@@ -190,7 +191,7 @@ impl RangeAgent {
 
     /// The records of values without a number.
     fn invalid(&self, subject: &Subject, reason: CounterInvalid) -> ReadyValues {
-        let invalid = |counted| (counted, Reading::invalid(reason));
+        let invalid = |counted| (counted, CounterReading::invalid(reason));
         let readings: Vec<_> = self.set.counted().map(invalid).collect();
         let mut values = self.records(HashMap::new()).of(subject, &readings);
         // Of metrics, too, the reason is this one.

@@ -4,7 +4,7 @@ use gputrail_record::{ALWAYS_SCHEDULED, CounterInvalid};
 
 /// The reading of a basic counter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
+pub struct CounterReading {
     /// The values of the instances of its block.
     pub instances: Vec<u64>,
     /// The share of the time during which it counted, in thousandths.
@@ -13,10 +13,10 @@ pub struct Reading {
     pub invalid: CounterInvalid,
 }
 
-impl Reading {
+impl CounterReading {
     /// A value of all instances together that counted all the time.
-    pub fn of(value: u64) -> Reading {
-        Reading {
+    pub fn of(value: u64) -> CounterReading {
+        CounterReading {
             instances: vec![value],
             scheduled: ALWAYS_SCHEDULED,
             invalid: CounterInvalid::NO,
@@ -24,8 +24,8 @@ impl Reading {
     }
 
     /// No value, for this reason.
-    pub fn invalid(invalid: CounterInvalid) -> Reading {
-        Reading {
+    pub fn invalid(invalid: CounterInvalid) -> CounterReading {
+        CounterReading {
             instances: vec![0],
             scheduled: 0,
             invalid,

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Default)]
 pub(crate) struct SelectedKernels {
     selection: KernelSelection,
-    include: Option<Expression>,
-    exclude: Option<Expression>,
+    include: Option<NameExpression>,
+    exclude: Option<NameExpression>,
     /// The number of devices that have been seen.
     devices: AtomicU64,
     /// The number of dispatches on all devices.
@@ -24,11 +24,11 @@ pub(crate) struct SelectedKernels {
 }
 
 /// A regular expression; one that is not valid finds nothing.
-struct Expression(Option<Regex>);
+struct NameExpression(Option<Regex>);
 
-impl Expression {
-    fn new(text: &str) -> Expression {
-        Expression(Regex::new(text).ok())
+impl NameExpression {
+    fn new(text: &str) -> NameExpression {
+        NameExpression(Regex::new(text).ok())
     }
 
     fn finds(&self, name: &str) -> bool {
@@ -47,7 +47,7 @@ struct OfKernel {
 impl SelectedKernels {
     /// The kernels of `selection`, whose regular expressions were checked when it was read.
     pub fn new(selection: &KernelSelection) -> SelectedKernels {
-        let regex = |text: &Option<String>| text.as_deref().map(Expression::new);
+        let regex = |text: &Option<String>| text.as_deref().map(NameExpression::new);
         SelectedKernels {
             include: regex(&selection.include),
             exclude: regex(&selection.exclude),
@@ -65,7 +65,7 @@ impl SelectedKernels {
 
     fn has_name(&self, name: &str) -> bool {
         let parts = &self.selection.names;
-        let finds = |regex: &Expression| regex.finds(name);
+        let finds = |regex: &NameExpression| regex.finds(name);
         (parts.is_empty() || parts.iter().any(|part| name.contains(part)))
             && self.include.as_ref().is_none_or(finds)
             && !self.exclude.as_ref().is_some_and(finds)

@@ -1,6 +1,6 @@
 //! The sum of the counts of several kernels.
 
-use super::{DispatchReadings, Reading};
+use super::{CounterReading, DispatchReadings};
 use gputrail_counters::{Counted, Property};
 use gputrail_record::{CounterInvalid, Nanos};
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 #[derive(Clone, Default)]
 pub(crate) struct Sum {
     /// The readings of the basic counters, added up for each instance.
-    pub readings: Vec<(Counted, Reading)>,
+    pub readings: Vec<(Counted, CounterReading)>,
     /// The time of all kernels; `None` if it is not known of each.
     pub duration: Option<Nanos>,
     /// The properties of the agent.

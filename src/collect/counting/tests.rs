@@ -7,15 +7,15 @@ use crate::sampling::SamplingError;
 use crate::switchboard::Switchboard;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_counters::{
-    Architecture, Block, Catalogue, Defined, DefinedFrom, Definitions, Dialect, Expression,
-    Location, Sources, Usage,
+    Architecture, Catalogue, Defined, DefinedFrom, DefinitionPlace, Definitions, Dialect,
+    Expression, HardwareBlock, Sources, Usage,
 };
 use gputrail_record::AgentId;
 use std::sync::Mutex;
 
 /// Counters A and B of a block that counts one event at a time, and the metric M of both.
 fn architecture() -> Arc<Architecture> {
-    let at = Location {
+    let at = DefinitionPlace {
         file: "made".into(),
         line: 1,
         column: 1,
@@ -35,7 +35,7 @@ fn architecture() -> Arc<Architecture> {
     let metric = DefinedFrom::Expression(Expression::parse("A/B").unwrap(), at.clone());
     let definitions = Definitions {
         dialect: Dialect::Sum,
-        blocks: vec![Block {
+        blocks: vec![HardwareBlock {
             name: "SQ".to_owned(),
             instances: Some(1),
             capacity: Some(1),
@@ -224,7 +224,10 @@ fn values_of_metrics_are_computed_from_the_readings() {
         ..Subject::default()
     };
     let of = |a: u64, b: u64| {
-        let readings = [(counted[0], Reading::of(a)), (counted[1], Reading::of(b))];
+        let readings = [
+            (counted[0], CounterReading::of(a)),
+            (counted[1], CounterReading::of(b)),
+        ];
         records.of(&subject, &readings)
     };
     let values = of(6, 4);
@@ -234,18 +237,18 @@ fn values_of_metrics_are_computed_from_the_readings() {
     assert_eq!(remaining, [2, 1, 0]);
     assert_eq!(values[1].value_type, CounterValueType::UINT64);
     assert!(values.iter().all(|value| value.work == WorkId(7)));
-    let shared = Reading {
+    let shared = CounterReading {
         scheduled: 250,
-        ..Reading::of(4)
+        ..CounterReading::of(4)
     };
-    let shared = [(counted[0], Reading::of(6)), (counted[1], shared)];
+    let shared = [(counted[0], CounterReading::of(6)), (counted[1], shared)];
     let shares = records
         .of(&subject, &shared)
         .into_iter()
         .map(|value| value.scheduled);
     assert_eq!(shares.collect::<Vec<_>>(), [250, 1000, 250]);
     assert_eq!(of(6, 0)[0].invalid, CounterInvalid::DIVISION_BY_ZERO);
-    let missing = records.of(&subject, &[(counted[0], Reading::of(1))]);
+    let missing = records.of(&subject, &[(counted[0], CounterReading::of(1))]);
     assert!(missing[0].invalid == CounterInvalid::MISSING);
     assert!(missing[2].invalid == CounterInvalid::MISSING);
 }

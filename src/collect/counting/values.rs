@@ -1,9 +1,9 @@
 //! The records of values: basic counters as they were read, and metrics computed from them.
 
-use super::{CounterSet, Reading};
+use super::{CounterReading, CounterSet};
 use gputrail_capture::names::Names;
 use gputrail_counters::{
-    Column, Counted, Definition, Invalid, Measured, Property, Resolution, Usage, evaluate,
+    Counted, Definition, Invalid, Measured, Property, Resolution, Usage, ValueColumn, evaluate,
 };
 use gputrail_record::{
     ALL_INSTANCES, ALWAYS_SCHEDULED, AgentId, CorrelationId, CounterInvalid, CounterUsage,
@@ -86,7 +86,11 @@ impl ValueRecords {
     }
 
     /// The records of `subject`, whose counters have these readings.
-    pub fn of(&self, subject: &Subject, readings: &[(Counted, Reading)]) -> Vec<CounterValue> {
+    pub fn of(
+        &self,
+        subject: &Subject,
+        readings: &[(Counted, CounterReading)],
+    ) -> Vec<CounterValue> {
         let metrics = if self.has_metrics {
             self.metrics(subject, readings)
         } else {
@@ -178,7 +182,7 @@ impl ValueRecords {
     }
 
     /// The instances that the set reads.
-    fn read_instances<'r>(&self, reading: &'r Reading) -> &'r [u64] {
+    fn read_instances<'r>(&self, reading: &'r CounterReading) -> &'r [u64] {
         let all = &reading.instances[..];
         let most = self
             .set
@@ -187,11 +191,15 @@ impl ValueRecords {
         &all[..most.min(all.len())]
     }
 
-    fn metrics(&self, subject: &Subject, readings: &[(Counted, Reading)]) -> Vec<Column> {
+    fn metrics(
+        &self,
+        subject: &Subject,
+        readings: &[(Counted, CounterReading)],
+    ) -> Vec<ValueColumn> {
         let valid = readings
             .iter()
             .filter(|(_, reading)| reading.invalid == CounterInvalid::NO);
-        let instances = |reading: &Reading| {
+        let instances = |reading: &CounterReading| {
             let instances = self.read_instances(reading).iter();
             instances.map(|value| vec![*value as f64]).collect()
         };

@@ -1,8 +1,8 @@
 //! Domains of markers whose ranges nest by themselves on each thread, as those of NVTX do.
 
-use super::nesting::{Changed, PushedRanges};
-use super::text::{KeptText, Text};
-use super::{Event, UNBALANCED, report_in};
+use super::nesting::{ChangedLevel, PushedRanges};
+use super::text::{KeptText, MarkerText};
+use super::{MarkerEvent, UNBALANCED, report_in};
 use crate::operations::of_marker;
 use crate::process;
 use gputrail_record::MarkerKind;
@@ -61,7 +61,7 @@ impl MarkerDomain {
 
     /// Begins a range in this domain on the calling thread. Returns its level, from 0.
     #[inline]
-    pub fn push(&self, event: &Event<'_>) -> Result<u32, NoLevel> {
+    pub fn push(&self, event: &MarkerEvent<'_>) -> Result<u32, NoLevel> {
         let pushed = self.change(|ranges| Ok(ranges.push()))?;
         self.report(MarkerKind::PUSH, pushed.id(), event);
         Ok(pushed.level)
@@ -69,7 +69,7 @@ impl MarkerDomain {
 
     /// Ends the innermost range of this domain on the calling thread. Returns its level, from 0.
     #[inline]
-    pub fn pop(&self, event: &Event<'_>) -> Result<u32, NoLevel> {
+    pub fn pop(&self, event: &MarkerEvent<'_>) -> Result<u32, NoLevel> {
         let popped = self.change(|ranges| ranges.pop().ok_or(NoLevel::Empty));
         match popped {
             Ok(popped) => self.report(MarkerKind::POP, popped.id(), event),
@@ -88,18 +88,18 @@ impl MarkerDomain {
 
     /// Records a pop for which the caller, which counts the levels itself, has no push.
     pub fn unbalanced_pop(&self) {
-        self.report(MarkerKind::POP, UNBALANCED, &Event::default());
+        self.report(MarkerKind::POP, UNBALANCED, &MarkerEvent::default());
     }
 
     /// Marks a moment in this domain.
-    pub fn mark(&self, event: &Event<'_>) {
+    pub fn mark(&self, event: &MarkerEvent<'_>) {
         self.report(MarkerKind::INSTANT, 1, event);
     }
 
     /// Records a marker of this domain.
     #[inline]
-    pub fn report(&self, what: MarkerKind, id: u64, event: &Event<'_>) {
-        report_in(Text::Kept(&self.name), what, id, event);
+    pub fn report(&self, what: MarkerKind, id: u64, event: &MarkerEvent<'_>) {
+        report_in(MarkerText::Kept(&self.name), what, id, event);
     }
 
     /// Changes the ranges that are pushed on the calling thread. Counts whether or not a recording is on, so that the
@@ -107,8 +107,8 @@ impl MarkerDomain {
     #[inline]
     fn change(
         &self,
-        change: impl FnOnce(&PushedRanges) -> Result<Changed, NoLevel>,
-    ) -> Result<Changed, NoLevel> {
+        change: impl FnOnce(&PushedRanges) -> Result<ChangedLevel, NoLevel>,
+    ) -> Result<ChangedLevel, NoLevel> {
         // A forked child attaches with its first marker.
         if process::generation() == 0 {
             process::interest(of_marker(MarkerKind::PUSH));

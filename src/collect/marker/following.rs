@@ -6,7 +6,7 @@ use crate::counting::ranges;
 use crate::external;
 use crate::operations::of_marker;
 use crate::process::{self, Current};
-use crate::switchboard::{Callback, Interest, Payload};
+use crate::switchboard::{CallbackArguments, Interest, Payload};
 use gputrail_interface::operations::Phase;
 use gputrail_record::{ExternalId, ExternalKind, Marker, MarkerKind, RecordRef, StringId};
 
@@ -77,7 +77,7 @@ fn follow_counted(thread: Current, marker: &Marker) {
 fn notify(thread: Current, interest: Interest, marker: &Marker) {
     let what = marker.what;
     let name = what.name().unwrap_or_default();
-    let mut callback = Callback::new(of_marker(what), name, Phase::Instant);
+    let mut callback = CallbackArguments::new(of_marker(what), name, Phase::Instant);
     callback.thread = marker.thread;
     callback.payload = Payload::Record(RecordRef::of(marker));
     thread.notify(interest.subscribers(), &callback);

@@ -17,14 +17,14 @@ pub struct PushedRanges {
 
 /// A push or pop.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Changed {
+pub struct ChangedLevel {
     /// The level of the range, from 0.
     pub level: u32,
     /// The number of ranges that ended without a record before it.
     unrecorded: u32,
 }
 
-impl Changed {
+impl ChangedLevel {
     /// [`Marker::id`] in a domain whose ranges nest by themselves.
     #[inline]
     pub fn id(self) -> u64 {
@@ -55,18 +55,18 @@ impl PushedRanges {
 
     /// A range begins.
     #[inline]
-    pub fn push(&self) -> Changed {
+    pub fn push(&self) -> ChangedLevel {
         let level = self.now.get();
         let unrecorded = self.move_to(level.saturating_add(1), is_recorded());
-        Changed { level, unrecorded }
+        ChangedLevel { level, unrecorded }
     }
 
     /// The innermost range ends, if there is one.
     #[inline]
-    pub fn pop(&self) -> Option<Changed> {
+    pub fn pop(&self) -> Option<ChangedLevel> {
         let level = self.now.get().checked_sub(1)?;
         let unrecorded = self.move_to(level, is_recorded());
-        Some(Changed { level, unrecorded })
+        Some(ChangedLevel { level, unrecorded })
     }
 
     /// Changes the number of ranges. Returns how many of those that were open at the latest recorded marker have ended

@@ -12,14 +12,14 @@ const MAX_ENTRIES: usize = 1 << 18;
 /// A map whose entries live for ever. A later entry with the key of an earlier one replaces it for lookups. No lock is
 /// taken, so that a forked child can use what it has inherited.
 pub struct Registry<K, V> {
-    chains: [AtomicPtr<Entry<K, V>>; CHAINS],
+    chains: [AtomicPtr<RegistryEntry<K, V>>; CHAINS],
     length: AtomicUsize,
 }
 
-struct Entry<K, V> {
+struct RegistryEntry<K, V> {
     key: K,
     value: V,
-    next: *mut Entry<K, V>,
+    next: *mut RegistryEntry<K, V>,
 }
 
 impl<K: Eq + Hash + Sync, V: Sync> Registry<K, V> {
@@ -31,7 +31,7 @@ impl<K: Eq + Hash + Sync, V: Sync> Registry<K, V> {
         }
     }
 
-    fn chain<Q: Hash + ?Sized>(&self, key: &Q) -> &AtomicPtr<Entry<K, V>> {
+    fn chain<Q: Hash + ?Sized>(&self, key: &Q) -> &AtomicPtr<RegistryEntry<K, V>> {
         let hash = foldhash::fast::FixedState::default().hash_one(key);
         &self.chains[hash as usize % CHAINS]
     }
@@ -44,7 +44,7 @@ impl<K: Eq + Hash + Sync, V: Sync> Registry<K, V> {
         Q: Eq + Hash + ?Sized,
     {
         // SAFETY: the head of a chain.
-        unsafe { Entry::find(self.chain(key).load(Ordering::Acquire), key) }
+        unsafe { RegistryEntry::find(self.chain(key).load(Ordering::Acquire), key) }
     }
 
     /// Adds a value; `None` if there are too many.
@@ -69,10 +69,10 @@ impl<K: Eq + Hash + Sync, V: Sync> Registry<K, V> {
         }
         let chain = self.chain(&key);
         let mut next = chain.load(Ordering::Acquire);
-        let mut entry = Box::new(Entry { key, value, next });
+        let mut entry = Box::new(RegistryEntry { key, value, next });
         loop {
             // SAFETY: the head of this chain.
-            let present = || unsafe { Entry::find(next, &entry.key) };
+            let present = || unsafe { RegistryEntry::find(next, &entry.key) };
             if let Some(present) = unless_present.then(present).flatten() {
                 self.length.fetch_sub(1, Ordering::Relaxed);
                 return Some(present);
@@ -92,7 +92,7 @@ impl<K: Eq + Hash + Sync, V: Sync> Registry<K, V> {
     }
 }
 
-impl<K, V> Entry<K, V> {
+impl<K, V> RegistryEntry<K, V> {
     /// The value of `key` in the chain that begins with `next`.
     ///
     /// # Safety
@@ -100,7 +100,7 @@ impl<K, V> Entry<K, V> {
     /// `next` is null or an entry of a chain: a leaked box, which is never freed, and which nobody writes. `'a` is no longer
     /// than the registry lives.
     #[inline]
-    unsafe fn find<'a, Q>(mut next: *mut Entry<K, V>, key: &Q) -> Option<&'a V>
+    unsafe fn find<'a, Q>(mut next: *mut RegistryEntry<K, V>, key: &Q) -> Option<&'a V>
     where
         K: Borrow<Q> + 'a,
         Q: Eq + ?Sized,

@@ -51,7 +51,7 @@ impl KeptText {
 
 /// A text of a marker.
 #[derive(Copy, Clone, Debug, Default)]
-pub enum Text<'a> {
+pub enum MarkerText<'a> {
     /// No text.
     #[default]
     None,
@@ -65,15 +65,15 @@ pub enum Text<'a> {
     Kept(&'a KeptText),
 }
 
-impl<'a> Text<'a> {
+impl<'a> MarkerText<'a> {
     /// The text, for comparisons off the hot path.
     pub fn read(&self) -> Cow<'a, str> {
         match self {
-            Text::None => Cow::Borrowed(""),
-            Text::Plain(text) => Cow::Borrowed(text),
-            Text::C(text) => text.to_c_str().to_string_lossy(),
-            Text::Wide(text) => Cow::Owned(text.to_text()),
-            Text::Kept(kept) => Cow::Borrowed(kept.text()),
+            MarkerText::None => Cow::Borrowed(""),
+            MarkerText::Plain(text) => Cow::Borrowed(text),
+            MarkerText::C(text) => text.to_c_str().to_string_lossy(),
+            MarkerText::Wide(text) => Cow::Owned(text.to_text()),
+            MarkerText::Kept(kept) => Cow::Borrowed(kept.text()),
         }
     }
 
@@ -81,11 +81,11 @@ impl<'a> Text<'a> {
     #[inline]
     pub fn may_begin_with(&self, beginning: &[u8]) -> bool {
         match self {
-            Text::None => beginning.is_empty(),
-            Text::Plain(text) => text.as_bytes().starts_with(beginning),
-            Text::C(text) => text.begins_with(beginning),
-            Text::Wide(_) => true,
-            Text::Kept(kept) => kept.text().as_bytes().starts_with(beginning),
+            MarkerText::None => beginning.is_empty(),
+            MarkerText::Plain(text) => text.as_bytes().starts_with(beginning),
+            MarkerText::C(text) => text.begins_with(beginning),
+            MarkerText::Wide(_) => true,
+            MarkerText::Kept(kept) => kept.text().as_bytes().starts_with(beginning),
         }
     }
 
@@ -93,11 +93,11 @@ impl<'a> Text<'a> {
     #[inline]
     pub fn id(&self, host: &mut HostThread) -> StringId {
         match self {
-            Text::None => StringId::NONE,
-            Text::Kept(kept) => kept.id(host),
-            Text::C(text) => host.c_string(*text),
-            Text::Plain(text) => host.string(text),
-            Text::Wide(text) => host.string(&text.to_text()),
+            MarkerText::None => StringId::NONE,
+            MarkerText::Kept(kept) => kept.id(host),
+            MarkerText::C(text) => host.c_string(*text),
+            MarkerText::Plain(text) => host.string(text),
+            MarkerText::Wide(text) => host.string(&text.to_text()),
         }
     }
 }
@@ -123,17 +123,17 @@ mod tests {
         };
         let kept = KeptText::new(Cow::Borrowed("Größe"));
         let texts = [
-            Text::Plain("Größe"),
-            Text::C(c),
-            Text::C(c),
-            Text::Wide(wide),
-            Text::Kept(&kept),
+            MarkerText::Plain("Größe"),
+            MarkerText::C(c),
+            MarkerText::C(c),
+            MarkerText::Wide(wide),
+            MarkerText::Kept(&kept),
         ];
         let ids: Vec<StringId> = texts.iter().map(|text| text.id(&mut host)).collect();
         assert!(ids[0].is_some() && ids.iter().all(|id| *id == ids[0]));
         assert!(texts.iter().all(|text| text.read() == "Größe"));
-        assert_eq!(Text::None.id(&mut host), StringId::NONE);
-        assert_eq!(Text::Plain("").id(&mut host), StringId::NONE);
+        assert_eq!(MarkerText::None.id(&mut host), StringId::NONE);
+        assert_eq!(MarkerText::Plain("").id(&mut host), StringId::NONE);
     }
 
     #[test]
@@ -141,7 +141,11 @@ mod tests {
         let kept = KeptText::new(Cow::Borrowed("step 1"));
         // SAFETY: the text ends with a zero and lives for ever.
         let c = unsafe { CText::new(NonNull::new(c"step 1".as_ptr().cast_mut()).unwrap()) };
-        for text in [Text::Plain("step 1"), Text::C(c), Text::Kept(&kept)] {
+        for text in [
+            MarkerText::Plain("step 1"),
+            MarkerText::C(c),
+            MarkerText::Kept(&kept),
+        ] {
             for (beginning, begins) in [
                 ("", true),
                 ("s", true),
@@ -153,7 +157,7 @@ mod tests {
                 assert_eq!(text.may_begin_with(beginning.as_bytes()), begins);
             }
         }
-        assert!(Text::None.may_begin_with(b"") && !Text::None.may_begin_with(b"s"));
+        assert!(MarkerText::None.may_begin_with(b"") && !MarkerText::None.may_begin_with(b"s"));
     }
 
     #[test]
@@ -164,7 +168,7 @@ mod tests {
         let mut id = |bytes: &mut [u8; 7]| {
             // SAFETY: the bytes end with a zero and stay as they are during the call.
             let text = unsafe { CText::new(NonNull::from(bytes).cast()) };
-            Text::C(text).id(&mut host)
+            MarkerText::C(text).id(&mut host)
         };
         let first = id(&mut bytes);
         bytes[5] = b'2';

@@ -9,7 +9,7 @@ use super::thread::overhead;
 use crate::exit;
 use crate::recorder::Recorder;
 use crate::source::{self, Source, SourceSet};
-use crate::switchboard::{Switchboard, Wanted};
+use crate::switchboard::{Switchboard, WantedTable};
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::inside::{Uncancelled, message};
 use gputrail_buffer::platform::sync::QuietMutex;
@@ -67,14 +67,14 @@ mod patience {
 }
 
 /// The lock of the process, held by this thread.
-struct Lock {
+struct ProcessLock {
     _uncancelled: Uncancelled,
 }
 
-impl Lock {
+impl ProcessLock {
     /// `None`: this thread has it further up its stack, being in a signal handler, or another one has it and does not give
     /// it back in time.
-    fn take(patience: Duration) -> Option<Lock> {
+    fn take(patience: Duration) -> Option<ProcessLock> {
         let _uncancelled = Uncancelled::begin();
         let process = u64::from(std::process::id());
         let me = process << 32 | u64::from(system::thread_id());
@@ -93,28 +93,28 @@ impl Lock {
                 .compare_exchange(holder, me, Ordering::SeqCst, Ordering::Relaxed)
                 .is_ok()
             {
-                return Some(Lock { _uncancelled });
+                return Some(ProcessLock { _uncancelled });
             }
         }
     }
 }
 
-impl Drop for Lock {
+impl Drop for ProcessLock {
     fn drop(&mut self) {
         BEGINNING.store(0, Ordering::SeqCst);
     }
 }
 
 /// Does `work` under the lock of the process, and attaches the sources that arrive meanwhile. `None` as for
-/// [`Lock::take`].
+/// [`ProcessLock::take`].
 fn alone<R>(patience: Duration, work: impl FnOnce() -> R) -> Option<R> {
-    let lock = Lock::take(patience)?;
+    let lock = ProcessLock::take(patience)?;
     let result = work();
     drop(lock);
     // A source arrives before its thread looks at the lock, so that either the thread finds the lock free, or it is seen
     // here.
     while ARRIVED.load(Ordering::SeqCst) != 0
-        && let Some(_lock) = Lock::take(patience::NONE)
+        && let Some(_lock) = ProcessLock::take(patience::NONE)
     {
         attach_arrived_locked();
     }
@@ -147,7 +147,7 @@ fn begin_locked() {
 
 /// The outcome of a request to attach a source.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Attached {
+pub enum AttachOutcome {
     /// The source has attached.
     Now,
     /// The source had attached before, or the process has ended.
@@ -160,14 +160,14 @@ pub enum Attached {
 /// source begins the recording that the environment asks for.
 ///
 /// Tools that the environment names are loaded behind it.
-pub fn attach(source: &'static dyn Source) -> Attached {
+pub fn attach(source: &'static dyn Source) -> AttachOutcome {
     let attached = attach_before_tools(source);
     load_tools();
     attached
 }
 
 /// [Attaches](attach) `source`, which has something to say before tools are loaded by [`load_tools`]: of its agents, say.
-pub fn attach_before_tools(source: &'static dyn Source) -> Attached {
+pub fn attach_before_tools(source: &'static dyn Source) -> AttachOutcome {
     // Sources may attach from several threads at once.
     attach_all(patience::SOME, source::add(source))
 }
@@ -179,12 +179,12 @@ pub fn load_tools() {
 
 /// Attaches the `sources` of the parent in a forked child, unless another thread is at it.
 pub(super) fn attach_again(sources: SourceSet) -> bool {
-    attach_all(patience::NONE, sources) == Attached::Now
+    attach_all(patience::NONE, sources) == AttachOutcome::Now
 }
 
 /// [Attaches](attach) `source` with a recording of the caller's own, if no source has attached yet: for programs that
 /// have the source inside.
-pub fn attach_with(source: &'static dyn Source, begin: BeginRecording) -> Attached {
+pub fn attach_with(source: &'static dyn Source, begin: BeginRecording) -> AttachOutcome {
     let begin = Box::into_raw(Box::new(begin));
     let first = BEGIN_RECORDING.compare_exchange(
         std::ptr::null_mut(),
@@ -199,12 +199,12 @@ pub fn attach_with(source: &'static dyn Source, begin: BeginRecording) -> Attach
     attach(source)
 }
 
-fn attach_all(patience: Duration, sources: SourceSet) -> Attached {
+fn attach_all(patience: Duration, sources: SourceSet) -> AttachOutcome {
     ARRIVED.fetch_or(sources, Ordering::SeqCst);
     match alone(patience, attach_arrived_locked) {
-        Some(attached) if attached & sources != 0 => Attached::Now,
-        Some(_) => Attached::Before,
-        None => Attached::Later,
+        Some(attached) if attached & sources != 0 => AttachOutcome::Now,
+        Some(_) => AttachOutcome::Before,
+        None => AttachOutcome::Later,
     }
 }
 
@@ -286,12 +286,12 @@ fn observe_locked(process: &ObservedProcess) {
 }
 
 /// The memory of the table: the inherited one, wiped, or new.
-fn process_table() -> Option<&'static Wanted> {
+fn process_table() -> Option<&'static WantedTable> {
     if !std::ptr::eq(wanted(), &OFF) {
         return Some(wanted());
     }
-    let bytes = size_of::<Wanted>();
+    let bytes = size_of::<WantedTable>();
     let start = system::wiped_in_children(bytes)?;
-    // SAFETY: mapped for ever, page aligned, and all zeros are a valid `Wanted`.
+    // SAFETY: mapped for ever, page aligned, and all zeros are a valid `WantedTable`.
     Some(unsafe { &*start.cast() })
 }

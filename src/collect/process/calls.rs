@@ -5,7 +5,7 @@ use super::observed::{gate, inherited, recorder};
 use super::table::wanted;
 use crate::scope::Due;
 use crate::session_switch;
-use crate::switchboard::{Interest, Wanted};
+use crate::switchboard::{Interest, WantedTable};
 use gputrail_buffer::platform::inside::{Uncancelled, defer_cancellation};
 use gputrail_record::Operation;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ pub fn interest(operation: Operation) -> Interest {
 }
 
 #[inline]
-fn not_wanted(wanted: &Wanted, operation: Operation, interest: Interest) -> Interest {
+fn not_wanted(wanted: &WantedTable, operation: Operation, interest: Interest) -> Interest {
     if interest.is_late() {
         LATE_CALLS.fetch_add(1, Ordering::Relaxed);
     } else if wanted.generation.load(Ordering::Relaxed) == 0 {
@@ -48,7 +48,7 @@ fn follow_switch(operation: Operation) -> Interest {
 }
 
 /// Does `work`, which is not to be unwound where it cannot be. A pointer to a function has no destructor (see
-/// [`Wanted::operation`]).
+/// [`WantedTable::operation`]).
 #[inline(always)]
 fn uncancelled_at_any_instruction(
     work: fn(Operation) -> Interest,

@@ -1,17 +1,17 @@
 //! The table of who wants what in this process.
 
-use crate::switchboard::{Buffers, Wanted};
+use crate::switchboard::{Buffers, WantedTable};
 use gputrail_record::Kind;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-pub(super) static OFF: Wanted = Wanted::new();
+pub(super) static OFF: WantedTable = WantedTable::new();
 
 /// The process's table of who wants what, in memory that the kernel wipes in forked children; [`OFF`] before there is
 /// one.
-pub(super) static WANTED: AtomicPtr<Wanted> = AtomicPtr::new((&raw const OFF).cast_mut());
+pub(super) static WANTED: AtomicPtr<WantedTable> = AtomicPtr::new((&raw const OFF).cast_mut());
 
 #[inline]
-pub(super) fn wanted() -> &'static Wanted {
+pub(super) fn wanted() -> &'static WantedTable {
     // SAFETY: points to `OFF` or to memory that is never unmapped.
     unsafe { &*WANTED.load(Ordering::Acquire) }
 }

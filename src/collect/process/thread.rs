@@ -8,7 +8,7 @@ use super::table::wanted;
 use crate::correlation::HostThread;
 use crate::delivering;
 use crate::exit;
-use crate::switchboard::{Callback, ExternalIds, SubscriberSet, Switchboard, ThreadState};
+use crate::switchboard::{CallbackArguments, ExternalIds, SubscriberSet, Switchboard, ThreadState};
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::with_signals_blocked;
 use gputrail_buffer::platform::system;
@@ -184,7 +184,7 @@ impl Current {
 
     /// Calls back `subscribers` about something that happens once. The thread's state may be used meanwhile.
     #[cold]
-    pub(crate) fn notify(self, subscribers: SubscriberSet, callback: &Callback<'_>) {
+    pub(crate) fn notify(self, subscribers: SubscriberSet, callback: &CallbackArguments<'_>) {
         if let Some(board) = self.board() {
             let mut user_data = board.new_user_data();
             let ids = ExternalIds::OF_CALL;

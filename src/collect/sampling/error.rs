@@ -1,7 +1,7 @@
 //! Errors of PC sampling.
 
 use super::Possible;
-use crate::agents::{HeldBy, Refused};
+use crate::agents::{AgentRefusal, HeldBy};
 use gputrail_interface::sampling::{Configuration, Request, SamplingPeriod};
 use gputrail_record::{AgentId, SamplingUnit};
 
@@ -108,19 +108,19 @@ fn unit(unit: SamplingUnit) -> &'static str {
     unit.name().unwrap_or("units")
 }
 
-impl From<Refused<Configuration>> for SamplingError {
-    fn from(refused: Refused<Configuration>) -> SamplingError {
+impl From<AgentRefusal<Configuration>> for SamplingError {
+    fn from(refused: AgentRefusal<Configuration>) -> SamplingError {
         match refused {
-            Refused::UnknownAgent(agent) => SamplingError::UnknownAgent(agent),
-            Refused::Taken { agent, active } => SamplingError::Taken {
+            AgentRefusal::UnknownAgent(agent) => SamplingError::UnknownAgent(agent),
+            AgentRefusal::Taken { agent, active } => SamplingError::Taken {
                 agent,
                 active: Possible(active),
             },
-            Refused::OtherContext(by) => SamplingError::OtherContext(by),
-            Refused::OtherService(_) => SamplingError::Counters,
-            Refused::Busy => SamplingError::Busy,
-            Refused::System { agent, reason } => SamplingError::System { agent, reason },
-            Refused::Failed { agent, reason } => SamplingError::Failed { agent, reason },
+            AgentRefusal::OtherContext(by) => SamplingError::OtherContext(by),
+            AgentRefusal::OtherService(_) => SamplingError::Counters,
+            AgentRefusal::Busy => SamplingError::Busy,
+            AgentRefusal::System { agent, reason } => SamplingError::System { agent, reason },
+            AgentRefusal::Failed { agent, reason } => SamplingError::Failed { agent, reason },
         }
     }
 }

@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 
 /// The lines of a process that have been written.
 #[derive(Default)]
-pub struct Lines {
+pub struct WrittenLines {
     code: LoadedCode,
     /// By file, line and column.
     locators: HashMap<(StringId, u32, u32), SourceLocatorId>,
@@ -38,7 +38,7 @@ pub struct InstructionPlace {
 /// The types of the instructions of a code object, by their offsets.
 pub(crate) type TypeOf<'a> = &'a dyn Fn(u64) -> InstructionType;
 
-impl Lines {
+impl WrittenLines {
     /// Writes the records of a sampled address that are new through `host`, and sets the locator of `counted`, if its
     /// line is known and a buffer requests one of the kinds. Types of instructions are not known.
     pub fn of(&mut self, names: &Names, host: &mut HostThread, counted: &mut SampleAggregate) {

@@ -27,9 +27,9 @@ use gputrail_interface::sampling::{Configuration, Deliver, Request, SamplingPeri
 use gputrail_record::AgentId;
 
 /// The PC sampling service.
-pub type Sampling = AgentService<Request>;
+pub type SamplingService = AgentService<Request>;
 /// Where the samples of an agent go.
-pub type Delivery = agents::Delivery<Deliver>;
+pub type SampleDelivery = agents::Delivery<Deliver>;
 
 impl AgentRequest for Request {
     const SERVICE: ServiceKind = ServiceKind::PcSampling;
@@ -57,7 +57,7 @@ impl AgentRequest for Request {
     }
 }
 
-impl Sampling {
+impl SamplingService {
     /// The request that CUPTI's way of asking makes of `agent`.
     ///
     /// # Errors

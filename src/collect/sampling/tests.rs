@@ -49,7 +49,7 @@ impl Provider<Request> for Fake {
         lock_std(&self.0).calls.push("release");
     }
 
-    fn start(&self, _: Delivery) {
+    fn start(&self, _: SampleDelivery) {
         lock_std(&self.0).calls.push("start");
     }
 
@@ -416,7 +416,7 @@ fn a_buffer_that_goes_takes_its_agents_services_with_it() {
 }
 
 /// An agent whose device holds more than the buffer: whoever flushes it waits for the tool's callback.
-struct Full(Arc<Switchboard>, Mutex<Option<Delivery>>);
+struct Full(Arc<Switchboard>, Mutex<Option<SampleDelivery>>);
 
 const HELD: u32 = 4000;
 
@@ -431,7 +431,7 @@ impl Provider<Request> for Full {
 
     fn release(&self) {}
 
-    fn start(&self, to: Delivery) {
+    fn start(&self, to: SampleDelivery) {
         *lock_std(&self.1) = Some(to);
     }
 

@@ -8,7 +8,8 @@ use super::Scope;
 use crate::session_switch;
 use crate::switchboard::ServiceError;
 use crate::switchboard::{
-    Buffers, Consumer, ContextKey, Interest, KindSet, OperationSet, Selection, Switchboard,
+    Buffers, ContextKey, Interest, KindSet, OperationSet, RecordSelection, ServiceConsumer,
+    Switchboard,
 };
 use gputrail_buffer::clock::{self, SystemClock};
 use gputrail_buffer::platform::sync::{QuietMutex, lock_std};
@@ -52,16 +53,16 @@ pub struct Gate {
     /// Ticks at which the scope is over, or 0 before it has begun.
     until: AtomicU64,
     /// The names that open and close it.
-    names: Names,
+    names: ScopeNames,
     /// The operations that open and close it, of the sources that have attached so far; null before the first. Earlier
     /// lists stay: a thread may be reading one.
-    named: AtomicPtr<Named>,
+    named: AtomicPtr<NamedOperations>,
     /// External ids whose name is one of those that open or close it.
     externals: Mutex<Vec<(ExternalKind, ExternalId, Box<str>)>>,
 }
 
 /// The names of a scope, prepared for comparisons.
-struct Names {
+struct ScopeNames {
     start: Option<NamePattern>,
     stop: Option<NamePattern>,
     dump: Option<NamePattern>,
@@ -90,7 +91,7 @@ impl NamePattern {
 
 /// Operations whose names are those that the scope waits for.
 #[derive(Default)]
-struct Named {
+struct NamedOperations {
     start: OperationSet,
     stop: OperationSet,
     dump: OperationSet,
@@ -106,7 +107,7 @@ pub struct Due {
 }
 
 /// A call or name that comes to the gate.
-enum Passing<'a> {
+enum PassingEvent<'a> {
     Call(Operation),
     Name(&'a str),
 }
@@ -137,7 +138,7 @@ impl Gate {
         });
         let pattern = |text: &Option<String>| text.as_deref().map(NamePattern::new);
         let gate = Gate {
-            names: Names {
+            names: ScopeNames {
                 start: pattern(&scope.start_on),
                 stop: pattern(&scope.stop_on),
                 dump: pattern(&scope.dump_on),
@@ -165,7 +166,7 @@ impl Gate {
             return;
         }
         let names = self.board.names();
-        let select = |selection: &mut Selection| {
+        let select = |selection: &mut RecordSelection| {
             if !scope.kinds.is_empty() {
                 // Kinds that a scope cannot name (completions, losses, samples, counters) go with those that it names.
                 let not_named = selection.kinds.without(KindSet::of(&super::KINDS));
@@ -181,9 +182,9 @@ impl Gate {
                 }
             }
         };
-        let _ = self
-            .board
-            .change_service(self.context, Consumer::Buffer(self.buffer), select);
+        let _ =
+            self.board
+                .change_service(self.context, ServiceConsumer::Buffer(self.buffer), select);
         self.look_up();
         self.change(0, hold::UNPREPARED);
     }
@@ -210,7 +211,7 @@ impl Gate {
         }
     }
 
-    fn named(&self) -> Option<&Named> {
+    fn named(&self) -> Option<&NamedOperations> {
         // SAFETY: null or a leaked box.
         unsafe { self.named.load(Ordering::Acquire).as_ref() }
     }
@@ -218,7 +219,7 @@ impl Gate {
     /// Looks up which operations have the names that the scope waits for.
     fn look_up(&self) {
         let names = self.board.names();
-        let mut named = Named::default();
+        let mut named = NamedOperations::default();
         for operation in names.all::<OperationName>() {
             let name = names.text(operation.name).unwrap_or_default();
             for (pattern, set) in [
@@ -241,7 +242,7 @@ impl Gate {
     /// A call of `operation` comes. The recording may begin before it.
     #[cold]
     pub(crate) fn pass(&self, operation: Operation) -> Due {
-        self.comes(Passing::Call(operation))
+        self.comes(PassingEvent::Call(operation))
     }
 
     /// Whether nothing happens when a marker comes of which `begins_with` tells whether its name begins with a text: no name
@@ -263,7 +264,7 @@ impl Gate {
     /// A marker, a range or an external id with this name comes. As for [`Gate::pass`].
     #[cold]
     pub(crate) fn pass_name(&self, name: &str) -> Due {
-        self.comes(Passing::Name(name))
+        self.comes(PassingEvent::Name(name))
     }
 
     /// An external id gets its name.
@@ -296,12 +297,12 @@ impl Gate {
         name.map_or_else(Due::default, |name| self.pass_name(&name))
     }
 
-    fn comes(&self, passing: Passing<'_>) -> Due {
+    fn comes(&self, passing: PassingEvent<'_>) -> Due {
         let is = |pattern: &Option<NamePattern>, named: &OperationSet| {
             let pattern = pattern.as_ref()?;
             Some(match passing {
-                Passing::Name(name) => pattern.matches(name),
-                Passing::Call(operation) => named.has(operation),
+                PassingEvent::Name(name) => pattern.matches(name),
+                PassingEvent::Call(operation) => named.has(operation),
             })
         };
         // Before that it does not open.

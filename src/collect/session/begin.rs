@@ -1,10 +1,10 @@
 //! The recording of this process, as its environment asks for it.
 
 use super::attach::{AttachError, attach, has_ended};
-use super::environment::{CaptureOptions, EnvironmentError, Start};
+use super::environment::{CaptureOptions, EnvironmentError, RequestedStart};
 use super::message::Reason;
-use super::pattern::{PatternError, Values, numbered};
-use super::progress::{self, Progress};
+use super::pattern::{PatternError, PatternValues, numbered};
+use super::progress::{self, AttachProgress};
 use crate::recorder::{Recorder, RecorderError, RecorderOptions};
 use crate::scope::{self, Scope};
 use crate::session_switch;
@@ -46,7 +46,7 @@ pub enum BeginError {
 
 /// The recording that the environment asked for at first. A program may change its environment; its forked children are
 /// still part of the recording.
-static START: OnceBox<Start> = OnceBox::new();
+static START: OnceBox<RequestedStart> = OnceBox::new();
 /// The process that began last: a child made by fork finds its parent's id.
 static BEGAN: AtomicU32 = AtomicU32::new(0);
 
@@ -62,18 +62,18 @@ pub fn begin(board: &Arc<Switchboard>) -> Result<Option<Recorder>, BeginError> {
     let start = match START.get() {
         Some(start) => start,
         None => {
-            let asked = Start::from_environment()?;
+            let asked = RequestedStart::from_environment()?;
             START.get_or_init(|| asked)
         }
     };
-    if !matches!(start, Start::Nothing) {
+    if !matches!(start, RequestedStart::Nothing) {
         // The measurement goes on until the capture's header needs its result.
         clock::measure_frequency();
     }
     match start {
-        Start::Nothing => Ok(None),
-        Start::Session(directory, scope) => in_session(board, directory, reason, scope),
-        Start::Capture(options) => alone(board, options).map(Some),
+        RequestedStart::Nothing => Ok(None),
+        RequestedStart::Session(directory, scope) => in_session(board, directory, reason, scope),
+        RequestedStart::Capture(options) => alone(board, options).map(Some),
     }
 }
 
@@ -85,9 +85,11 @@ fn in_session(
 ) -> Result<Option<Recorder>, BeginError> {
     let attached = match attach(directory, reason) {
         Err(AttachError::Over(_)) => return Ok(None),
-        attached => attached.inspect_err(|_| progress::note_in(directory, Progress::Failed))?,
+        attached => {
+            attached.inspect_err(|_| progress::note_in(directory, AttachProgress::Failed))?
+        }
     };
-    progress::forget_in(directory, Progress::Offered);
+    progress::forget_in(directory, AttachProgress::Offered);
     let (ticks, policy) = (clock::init(), attached.config.policy);
     let buffer = Buffer::new(attached.mapping, policy);
     let session = directory.to_owned();
@@ -120,7 +122,7 @@ fn alone(board: &Arc<Switchboard>, asked: &CaptureOptions) -> Result<Recorder, B
         ..RecorderOptions::default()
     };
     let system = rustix::system::uname();
-    let path = asked.path.expand(&Values {
+    let path = asked.path.expand(&PatternValues {
         pid: std::process::id(),
         host: OsStr::from_bytes(system.nodename().to_bytes()),
         variable: &|name| std::env::var_os(name),

@@ -24,7 +24,7 @@ pub enum Action {
 
 /// The state of a session.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct SessionStatus {
     /// Whether the session was switched on before the action.
     pub was_on: bool,
     /// Whether it is now.
@@ -74,40 +74,40 @@ pub struct ProcessStatus {
 /// A handle by which a thread controls a session.
 #[derive(Clone)]
 pub struct Controls {
-    send: Arc<dyn Fn(Request) -> bool + Send + Sync>,
+    send: Arc<dyn Fn(ActionRequest) -> bool + Send + Sync>,
 }
 
 impl Controls {
-    pub(super) fn new(send: impl Fn(Request) -> bool + Send + Sync + 'static) -> Controls {
+    pub(super) fn new(send: impl Fn(ActionRequest) -> bool + Send + Sync + 'static) -> Controls {
         Controls {
             send: Arc::new(send),
         }
     }
 
     /// Has the session do `action`. Returns its status afterwards, or `None` if the session is over.
-    pub fn request(&self, action: Action) -> Option<Status> {
+    pub fn request(&self, action: Action) -> Option<SessionStatus> {
         let (reply, status) = channel();
-        (self.send)(Request { action, reply })
+        (self.send)(ActionRequest { action, reply })
             .then(|| status.recv().ok())
             .flatten()
     }
 }
 
 /// An action that was requested.
-pub(super) struct Request {
+pub(super) struct ActionRequest {
     pub action: Action,
-    reply: Sender<Status>,
+    reply: Sender<SessionStatus>,
 }
 
-impl Request {
-    pub fn answer(self, status: Status) {
+impl ActionRequest {
+    pub fn answer(self, status: SessionStatus) {
         // The requesting thread waits for it, unless it is gone.
         let _ = self.reply.send(status);
     }
 }
 
 /// The requests that the session's thread has not served; `None` after its end.
-pub(super) struct Requests(Mutex<Option<Vec<Request>>>);
+pub(super) struct Requests(Mutex<Option<Vec<ActionRequest>>>);
 
 impl Default for Requests {
     fn default() -> Requests {
@@ -117,13 +117,13 @@ impl Default for Requests {
 
 impl Requests {
     /// Adds a request. `false`: nobody serves it any more.
-    pub fn push(&self, request: Request) -> bool {
+    pub fn push(&self, request: ActionRequest) -> bool {
         let mut requests = lock_std(&self.0);
         let waiting = requests.as_mut();
         waiting.map(|waiting| waiting.push(request)).is_some()
     }
 
-    pub fn take(&self) -> Vec<Request> {
+    pub fn take(&self) -> Vec<ActionRequest> {
         let mut requests = lock_std(&self.0);
         requests.as_mut().map(std::mem::take).unwrap_or_default()
     }

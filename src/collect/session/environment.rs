@@ -1,6 +1,6 @@
 //! The variables that instruct the injected library, and the sizes that people write there and on the command line.
 
-use super::pattern::{Pattern, PatternError};
+use super::pattern::{OutputPattern, PatternError};
 use crate::recorder::{DEFAULT_BLOCK_BYTES, DEFAULT_LANES, DEFAULT_POOL_BYTES};
 use crate::scope::{SCOPE_VARIABLE, Scope, ScopeError};
 use gputrail_buffer::platform::environment::variable;
@@ -30,7 +30,7 @@ fn scope(text: Option<OsString>) -> Result<Scope, EnvironmentError> {
 
 /// The recording that the environment asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum RequestedStart {
     /// Nothing: no variable asks for anything.
     Nothing,
     /// Attach to the session in this directory, and record this much.
@@ -43,7 +43,7 @@ pub enum Start {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureOptions {
     /// Name of the capture.
-    pub path: Pattern,
+    pub path: OutputPattern,
     /// How the pool is divided.
     pub layout: Layout,
     /// The policy when it is full.
@@ -77,26 +77,29 @@ pub enum EnvironmentError {
     Policy(UnknownPolicy),
 }
 
-impl Start {
+impl RequestedStart {
     /// Reads the environment of this process.
-    pub fn from_environment() -> Result<Start, EnvironmentError> {
-        Start::from_variables(&variable)
+    pub fn from_environment() -> Result<RequestedStart, EnvironmentError> {
+        RequestedStart::from_variables(&variable)
     }
 
     /// Reads variables through `lookup`. An empty variable counts as not set.
     pub fn from_variables(
         lookup: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Result<Start, EnvironmentError> {
+    ) -> Result<RequestedStart, EnvironmentError> {
         let variable = |name: &str| lookup(name).filter(|value| !value.is_empty());
         if let Some(directory) = variable(SESSION_VARIABLE) {
             let path = PathBuf::from(&directory);
             if !path.is_absolute() {
                 return Err(EnvironmentError::Session(directory));
             }
-            return Ok(Start::Session(path, scope(variable(SCOPE_VARIABLE))?));
+            return Ok(RequestedStart::Session(
+                path,
+                scope(variable(SCOPE_VARIABLE))?,
+            ));
         }
         let Some(path) = variable(CAPTURE_VARIABLE) else {
-            return Ok(Start::Nothing);
+            return Ok(RequestedStart::Nothing);
         };
         let size = |name: &'static str, default: Size| match variable(name) {
             Some(text) => Size::parse(&text).map_err(|error| EnvironmentError::Size(name, error)),
@@ -114,8 +117,8 @@ impl Start {
                 .map_err(EnvironmentError::Policy)?,
             None => Policy::Lossless,
         };
-        let path = Pattern::parse(&path).map_err(EnvironmentError::Capture)?;
-        Ok(Start::Capture(CaptureOptions {
+        let path = OutputPattern::parse(&path).map_err(EnvironmentError::Capture)?;
+        Ok(RequestedStart::Capture(CaptureOptions {
             path,
             layout,
             policy,
@@ -173,8 +176,8 @@ impl std::str::FromStr for Size {
 mod tests {
     use super::*;
 
-    fn start(variables: &[(&str, &str)]) -> Result<Start, EnvironmentError> {
-        Start::from_variables(&|name| {
+    fn start(variables: &[(&str, &str)]) -> Result<RequestedStart, EnvironmentError> {
+        RequestedStart::from_variables(&|name| {
             variables
                 .iter()
                 .find(|(known, _)| *known == name)
@@ -184,22 +187,25 @@ mod tests {
 
     #[test]
     fn nothing_set_asks_for_nothing() {
-        assert_eq!(start(&[]), Ok(Start::Nothing));
+        assert_eq!(start(&[]), Ok(RequestedStart::Nothing));
         assert_eq!(
             start(&[(SESSION_VARIABLE, ""), (CAPTURE_VARIABLE, "")]),
-            Ok(Start::Nothing)
+            Ok(RequestedStart::Nothing)
         );
     }
 
     #[test]
     fn a_session_goes_before_a_capture() {
         let both = start(&[(SESSION_VARIABLE, "/run/x"), (CAPTURE_VARIABLE, "%p")]);
-        assert_eq!(both, Ok(Start::Session("/run/x".into(), Scope::default())));
+        assert_eq!(
+            both,
+            Ok(RequestedStart::Session("/run/x".into(), Scope::default()))
+        );
     }
 
     #[test]
     fn a_capture_takes_its_sizes_from_the_environment() {
-        let Ok(Start::Capture(options)) = start(&[
+        let Ok(RequestedStart::Capture(options)) = start(&[
             (CAPTURE_VARIABLE, "run-%p.gputrail"),
             (BUFFERS_VARIABLE, "1M"),
             (BLOCK_VARIABLE, "8K"),

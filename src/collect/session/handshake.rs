@@ -1,6 +1,6 @@
 //! The parent's end of a new connection, up to the answer. Nothing that comes in is trusted.
 
-use super::message::{self, Answer, Hello, Malformed, Refusal};
+use super::message::{self, Hello, MalformedMessage, ParentAnswer, Refusal};
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -47,7 +47,7 @@ pub(super) enum Received {
 }
 
 /// The session's socket.
-pub(super) struct Listener {
+pub(super) struct SessionSocket {
     socket: OwnedFd,
     /// The system had no resources: no connection is accepted until then.
     paused_until: Option<Instant>,
@@ -55,10 +55,10 @@ pub(super) struct Listener {
     ran_out_of_files: bool,
 }
 
-impl Listener {
+impl SessionSocket {
     /// Listens at `path`.
-    pub fn bind(path: &Path) -> Result<Listener, Errno> {
-        Ok(Listener {
+    pub fn bind(path: &Path) -> Result<SessionSocket, Errno> {
+        Ok(SessionSocket {
             socket: listen(path)?,
             paused_until: None,
             ran_out_of_files: false,
@@ -107,7 +107,7 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for SessionSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -204,7 +204,7 @@ impl Pending {
         }
         match Hello::decode(&bytes[..length]) {
             Ok(hello) => Received::Hello(hello),
-            Err(Malformed::Protocol(_)) => Received::Refuse(Refusal::Version),
+            Err(MalformedMessage::Protocol(_)) => Received::Refuse(Refusal::Version),
             Err(_) => Received::Close,
         }
     }
@@ -213,7 +213,7 @@ impl Pending {
 /// Sends the answer, on success with two files: the memory of the process, and the switch of the session.
 pub(super) fn reply(
     connection: &OwnedFd,
-    answer: Answer,
+    answer: ParentAnswer,
     files: Option<[BorrowedFd<'_>; 2]>,
 ) -> Result<(), Errno> {
     let bytes = message::encode_answer(answer);
@@ -242,7 +242,7 @@ mod tests {
     fn silent_connections_at_the_limit_do_not_wake_the_session() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
-        let mut listener = Listener::bind(&path).unwrap();
+        let mut listener = SessionSocket::bind(&path).unwrap();
         let connections: Vec<OwnedFd> = (0..MAX_PENDING + 10).map(|_| connect(&path)).collect();
         let mut pending = Vec::new();
         listener.accept(&mut pending);
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn without_resources_for_a_connection_the_listener_pauses() {
         let directory = tempfile::tempdir().unwrap();
-        let mut listener = Listener::bind(&directory.path().join("socket")).unwrap();
+        let mut listener = SessionSocket::bind(&directory.path().join("socket")).unwrap();
         listener.paused_until = Some(Instant::now() + Duration::from_secs(3600));
         assert_eq!(listener.events(0), PollFlags::empty());
         assert!(listener.deadline().is_some());
@@ -272,7 +272,7 @@ mod tests {
     fn a_peer_is_held_by_a_pidfd_from_the_connection_on() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("socket");
-        let mut listener = Listener::bind(&path).unwrap();
+        let mut listener = SessionSocket::bind(&path).unwrap();
         let connection = connect(&path);
         let mut pending = Vec::new();
         listener.accept(&mut pending);

@@ -1,6 +1,6 @@
 //! The memory of a process, which the parent owns: made, and read when the process is gone.
 
-use super::{End, signal_name};
+use super::{ProcessEnd, signal_name};
 use crate::recorder::FIRST_BLOCKS;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::{Collector, Layout, Mapping, MappingError};
@@ -19,7 +19,7 @@ use std::sync::Mutex;
 const MAPS_NAME: &[u8] = b"/memfd:gputrail-pool";
 
 /// The memory for a process: a pool, and behind it the queue of its metadata. No process has it yet.
-pub(super) struct Pool {
+pub(super) struct ProcessPool {
     pub file: OwnedFd,
     pub mapping: Mapping,
     pub metadata: QueueReader,
@@ -27,7 +27,7 @@ pub(super) struct Pool {
 
 /// Makes a pool. All of its pages exist from the start and it cannot shrink: touching it never
 /// kills whoever maps it.
-pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
+pub(super) fn make(layout: &Layout) -> io::Result<ProcessPool> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let name = "gputrail-pool";
     let file = match rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
@@ -47,7 +47,7 @@ pub(super) fn make(layout: &Layout) -> io::Result<Pool> {
     })?;
     // Pages of blocks that are soon in use come zeroed here, and not in the program's time.
     mapping.populate(0..(2 * FIRST_BLOCKS).min(layout.blocks()));
-    Ok(Pool {
+    Ok(ProcessPool {
         file,
         mapping,
         metadata: QueueReader::new(queue),
@@ -60,35 +60,35 @@ pub(super) fn save(
     mapping: &Mapping,
     metadata: &Mutex<QueueReader>,
     writer: &Writer,
-    end: End,
+    end: ProcessEnd,
 ) {
     let (kind, text) = match end {
-        End::Finished => {
+        ProcessEnd::Finished => {
             collector.finish();
             capture::write_open_calls(mapping, writer);
             // An error stays with the writer.
             let _ = writer.end();
             return;
         }
-        End::Died(Some(signal)) => (
+        ProcessEnd::Died(Some(signal)) => (
             NoteKind::DIED,
             format!("killed by signal {signal} ({})", signal_name(signal)),
         ),
-        End::Exited(code) => (
+        ProcessEnd::Exited(code) => (
             NoteKind::EXITED,
             format!(
                 "the process ended with exit code {code} without ending its recording, by _exit or quick_exit"
             ),
         ),
-        End::Died(None) => (
+        ProcessEnd::Died(None) => (
             NoteKind::EXITED,
             "the process ended without ending its recording".into(),
         ),
-        End::Replaced => (
+        ProcessEnd::Replaced => (
             NoteKind::REPLACED,
             "the process became another program by exec".into(),
         ),
-        End::Running => (
+        ProcessEnd::Running => (
             NoteKind::ENDED_EARLY,
             "still running when the recording ended".into(),
         ),

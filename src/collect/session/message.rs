@@ -81,7 +81,7 @@ pub enum Refusal {
 }
 
 /// An answer of the parent.
-pub(super) type Answer = Result<Config, Refusal>;
+pub(super) type ParentAnswer = Result<Config, Refusal>;
 
 #[repr(C)]
 #[derive(Copy, Clone, Pod, Zeroable)]
@@ -104,7 +104,7 @@ const _: () = assert!(HELLO_BYTES == 32 && ANSWER_BYTES == 64);
 
 /// Bytes from the socket that are no message of this protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Malformed {
+pub(super) enum MalformedMessage {
     #[error("{0} bytes, expected {1}")]
     Length(usize, usize),
     #[error("the first bytes are not gputrail's")]
@@ -127,20 +127,21 @@ impl Hello {
         })
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Hello, Malformed> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Hello, MalformedMessage> {
         let raw: RawHello = read(bytes)?;
         if raw.magic != HELLO {
-            return Err(Malformed::Magic);
+            return Err(MalformedMessage::Magic);
         }
         if raw.protocol != PROTOCOL {
-            return Err(Malformed::Protocol(raw.protocol));
+            return Err(MalformedMessage::Protocol(raw.protocol));
         }
         let reason = match raw.reason {
             0 => Reason::Loaded,
             1 => Reason::Forked,
-            other => return Err(Malformed::Field("reason", other)),
+            other => return Err(MalformedMessage::Field("reason", other)),
         };
-        let ticks = TickSource::from_code(raw.ticks).ok_or(Malformed::Field("ticks", raw.ticks))?;
+        let ticks =
+            TickSource::from_code(raw.ticks).ok_or(MalformedMessage::Field("ticks", raw.ticks))?;
         Ok(Hello {
             pid: raw.pid,
             reason,
@@ -149,7 +150,7 @@ impl Hello {
     }
 }
 
-pub(super) fn encode_answer(answer: Answer) -> [u8; ANSWER_BYTES] {
+pub(super) fn encode_answer(answer: ParentAnswer) -> [u8; ANSWER_BYTES] {
     let mut raw = RawAnswer {
         magic: ANSWER,
         protocol: PROTOCOL,
@@ -170,10 +171,10 @@ pub(super) fn encode_answer(answer: Answer) -> [u8; ANSWER_BYTES] {
     bytemuck::cast(raw)
 }
 
-pub(super) fn decode_answer(bytes: &[u8]) -> Result<Answer, Malformed> {
+pub(super) fn decode_answer(bytes: &[u8]) -> Result<ParentAnswer, MalformedMessage> {
     let raw: RawAnswer = read(bytes)?;
     if raw.magic != ANSWER {
-        return Err(Malformed::Magic);
+        return Err(MalformedMessage::Magic);
     }
     // A parent of another version refuses in its own words: they start as ours do.
     if raw.protocol != PROTOCOL {
@@ -182,7 +183,8 @@ pub(super) fn decode_answer(bytes: &[u8]) -> Result<Answer, Malformed> {
     Ok(match raw.status {
         0 => Ok(Config {
             process: raw.process,
-            policy: Policy::from_code(raw.policy).ok_or(Malformed::Field("policy", raw.policy))?,
+            policy: Policy::from_code(raw.policy)
+                .ok_or(MalformedMessage::Field("policy", raw.policy))?,
             watermark: raw.watermark,
             mapping_bytes: raw.mapping_bytes,
             slow_nanos: raw.slow_nanos,
@@ -190,13 +192,13 @@ pub(super) fn decode_answer(bytes: &[u8]) -> Result<Answer, Malformed> {
         1 => Err(Refusal::Version),
         2 => Err(Refusal::Processes),
         3 => Err(Refusal::Resources(raw.errno)),
-        other => return Err(Malformed::Field("status", other)),
+        other => return Err(MalformedMessage::Field("status", other)),
     })
 }
 
-fn read<T: Pod>(bytes: &[u8]) -> Result<T, Malformed> {
+fn read<T: Pod>(bytes: &[u8]) -> Result<T, MalformedMessage> {
     bytemuck::try_pod_read_unaligned(bytes)
-        .map_err(|_| Malformed::Length(bytes.len(), size_of::<T>()))
+        .map_err(|_| MalformedMessage::Length(bytes.len(), size_of::<T>()))
 }
 
 #[cfg(test)]
@@ -239,10 +241,13 @@ mod tests {
         }
         .encode();
         bytes[8] ^= 1;
-        assert!(matches!(Hello::decode(&bytes), Err(Malformed::Protocol(_))));
+        assert!(matches!(
+            Hello::decode(&bytes),
+            Err(MalformedMessage::Protocol(_))
+        ));
         bytes[0] = 0;
-        assert_eq!(Hello::decode(&bytes), Err(Malformed::Magic));
-        assert_eq!(Hello::decode(&[]), Err(Malformed::Length(0, 32)));
+        assert_eq!(Hello::decode(&bytes), Err(MalformedMessage::Magic));
+        assert_eq!(Hello::decode(&[]), Err(MalformedMessage::Length(0, 32)));
     }
 
     #[test]
@@ -254,10 +259,16 @@ mod tests {
         }
         .encode();
         bytes[16] = 9;
-        assert_eq!(Hello::decode(&bytes), Err(Malformed::Field("reason", 9)));
+        assert_eq!(
+            Hello::decode(&bytes),
+            Err(MalformedMessage::Field("reason", 9))
+        );
         let mut bytes = encode_answer(Ok(CONFIG));
         bytes[24] = 9;
-        assert_eq!(decode_answer(&bytes), Err(Malformed::Field("policy", 9)));
+        assert_eq!(
+            decode_answer(&bytes),
+            Err(MalformedMessage::Field("policy", 9))
+        );
     }
 
     proptest! {

@@ -26,17 +26,19 @@ mod switch;
 
 pub use attach::{AttachError, Attached, attach};
 pub use begin::{BeginError, begin};
-pub use control::{Action, Controls, ProcessStatus, Status};
+pub use control::{Action, Controls, ProcessStatus, SessionStatus};
 pub use environment::{
     BLOCK_VARIABLE, BUFFERS_VARIABLE, CAPTURE_VARIABLE, CaptureOptions, EnvironmentError,
-    POLICY_VARIABLE, SESSION_VARIABLE, Size, SizeError, Start,
+    POLICY_VARIABLE, RequestedStart, SESSION_VARIABLE, Size, SizeError,
 };
 pub use flight::{Flight, FlightDump};
 pub use handshake::peer_user;
 pub use message::{Config, Hello, Reason, Refusal};
-pub use pattern::{Pattern, PatternError, Values, numbered};
-pub use progress::{Progress, note, progress};
-pub use server::{Arrivals, End, Finished, ProcessCapture, Server, ServerError, ServerOptions};
+pub use pattern::{OutputPattern, PatternError, PatternValues, numbered};
+pub use progress::{AttachProgress, note, progress};
+pub use server::{
+    Arrivals, ProcessCapture, ProcessEnd, Server, ServerError, ServerOptions, SessionResult,
+};
 pub use signal::signal_name;
 
 /// Name of the socket in the session's directory.

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 /// A name that is checked, whose variables are still to be filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
-    parts: Vec<Part>,
+pub struct OutputPattern {
+    parts: Vec<PatternPart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum PatternPart {
     Text(OsString),
     Pid,
     Host,
@@ -20,7 +20,7 @@ enum Part {
 }
 
 /// The values that fill a pattern.
-pub struct Values<'a> {
+pub struct PatternValues<'a> {
     /// For `%p`.
     pub pid: u32,
     /// For `%h`.
@@ -45,9 +45,9 @@ pub enum PatternError {
     Empty,
 }
 
-impl Pattern {
+impl OutputPattern {
     /// Reads a pattern.
-    pub fn parse(text: &OsStr) -> Result<Pattern, PatternError> {
+    pub fn parse(text: &OsStr) -> Result<OutputPattern, PatternError> {
         let mut parts = Vec::new();
         let mut literal = Vec::new();
         let mut rest = text.as_bytes();
@@ -62,69 +62,70 @@ impl Pattern {
                     literal.push(b'%');
                     None
                 }
-                Some(b'p') => Some(Part::Pid),
-                Some(b'h') => Some(Part::Host),
+                Some(b'p') => Some(PatternPart::Pid),
+                Some(b'h') => Some(PatternPart::Host),
                 Some(b'q') => {
                     let name = variable_name(&rest[1..]).ok_or_else(|| unknown(rest, text))?;
                     rest = &rest[2 + name.len()..];
-                    Some(Part::Variable(name.to_owned()))
+                    Some(PatternPart::Variable(name.to_owned()))
                 }
                 _ => return Err(unknown(rest, text)),
             };
             rest = &rest[1..];
             if let Some(part) = part {
                 if !literal.is_empty() {
-                    parts.push(Part::Text(OsString::from_vec(std::mem::take(&mut literal))));
+                    parts.push(PatternPart::Text(OsString::from_vec(std::mem::take(
+                        &mut literal,
+                    ))));
                 }
                 parts.push(part);
             }
         }
         if !literal.is_empty() {
-            parts.push(Part::Text(OsString::from_vec(literal)));
+            parts.push(PatternPart::Text(OsString::from_vec(literal)));
         }
         if parts.is_empty() {
             return Err(PatternError::Empty);
         }
-        Ok(Pattern { parts })
+        Ok(OutputPattern { parts })
     }
 
     /// A pattern that stands for `text` as it is.
-    pub fn literal(text: &OsStr) -> Pattern {
-        Pattern {
-            parts: vec![Part::Text(text.to_owned())],
+    pub fn literal(text: &OsStr) -> OutputPattern {
+        OutputPattern {
+            parts: vec![PatternPart::Text(text.to_owned())],
         }
     }
 
     /// Adds text at the end.
-    pub fn with_suffix(mut self, text: &str) -> Pattern {
-        self.parts.push(Part::Text(text.into()));
+    pub fn with_suffix(mut self, text: &str) -> OutputPattern {
+        self.parts.push(PatternPart::Text(text.into()));
         self
     }
 
     /// Adds `%p` at the end.
-    pub fn with_pid(mut self) -> Pattern {
-        self.parts.push(Part::Pid);
+    pub fn with_pid(mut self) -> OutputPattern {
+        self.parts.push(PatternPart::Pid);
         self
     }
 
     /// Whether the directory that it names depends on the process id.
     pub fn directory_needs_pid(&self) -> bool {
-        let last_separator = self
-            .parts
-            .iter()
-            .rposition(|part| matches!(part, Part::Text(text) if text.as_bytes().contains(&b'/')));
-        last_separator.is_some_and(|last| self.parts[..last].contains(&Part::Pid))
+        let last_separator = self.parts.iter().rposition(
+            |part| matches!(part, PatternPart::Text(text) if text.as_bytes().contains(&b'/')),
+        );
+        last_separator.is_some_and(|last| self.parts[..last].contains(&PatternPart::Pid))
     }
 
     /// The name.
-    pub fn expand(&self, values: &Values<'_>) -> Result<PathBuf, PatternError> {
+    pub fn expand(&self, values: &PatternValues<'_>) -> Result<PathBuf, PatternError> {
         let mut name = OsString::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => name.push(text),
-                Part::Pid => name.push(values.pid.to_string()),
-                Part::Host => name.push(values.host),
-                Part::Variable(variable) => name.push(
+                PatternPart::Text(text) => name.push(text),
+                PatternPart::Pid => name.push(values.pid.to_string()),
+                PatternPart::Host => name.push(values.host),
+                PatternPart::Variable(variable) => name.push(
                     (values.variable)(variable)
                         .ok_or_else(|| PatternError::NotSet(variable.clone()))?,
                 ),
@@ -137,11 +138,11 @@ impl Pattern {
     }
 }
 
-impl std::str::FromStr for Pattern {
+impl std::str::FromStr for OutputPattern {
     type Err = PatternError;
 
-    fn from_str(text: &str) -> Result<Pattern, PatternError> {
-        Pattern::parse(text.as_ref())
+    fn from_str(text: &str) -> Result<OutputPattern, PatternError> {
+        OutputPattern::parse(text.as_ref())
     }
 }
 
@@ -181,13 +182,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn expand(text: &str) -> Result<String, PatternError> {
-        let values = Values {
+        let values = PatternValues {
             pid: 4242,
             host: "tower".as_ref(),
             variable: &|name| (name == "RANK").then(|| "7".into()),
         };
         Ok(text
-            .parse::<Pattern>()?
+            .parse::<OutputPattern>()?
             .expand(&values)?
             .to_str()
             .unwrap()
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_needs_the_process_id_is_recognised() {
-        let needs = |text: &str| text.parse::<Pattern>().unwrap().directory_needs_pid();
+        let needs = |text: &str| text.parse::<OutputPattern>().unwrap().directory_needs_pid();
         assert!(needs("%p/run"));
         assert!(needs("a/%p-b/run"));
         assert!(!needs("a/%h/run-%p"));
@@ -249,7 +250,7 @@ mod tests {
 
         #[test]
         fn no_text_makes_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let _ = Pattern::parse(OsStr::from_bytes(&bytes));
+            let _ = OutputPattern::parse(OsStr::from_bytes(&bytes));
         }
     }
 }

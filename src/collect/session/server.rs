@@ -8,21 +8,21 @@ mod processes;
 mod shared;
 mod thread;
 
-pub use ending::End;
+pub use ending::ProcessEnd;
 pub use options::ServerOptions;
 pub(super) use processes::Live;
-pub use processes::{Finished, ProcessCapture};
+pub use processes::{ProcessCapture, SessionResult};
 
 use super::SOCKET;
 use super::control::{Controls, Requests};
-use super::handshake::Listener;
+use super::handshake::SessionSocket;
 use super::switch::Switch;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::lock_std;
 use rustix::event::EventfdFlags;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use shared::{DUMP, FINISH, KILL, Shared, raise};
+use shared::{DUMP, FINISH, KILL, SessionShared, raise};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::Receiver;
@@ -39,8 +39,8 @@ pub struct ServerError {
 
 /// A running session.
 pub struct Server {
-    shared: Arc<Shared>,
-    result: Receiver<Finished>,
+    shared: Arc<SessionShared>,
+    result: Receiver<SessionResult>,
 }
 
 /// Why a session is off that has not been switched on yet.
@@ -55,13 +55,13 @@ impl Server {
                 source: errno.into(),
             }
         };
-        let listener = Listener::bind(&options.directory.join(SOCKET))
+        let listener = SessionSocket::bind(&options.directory.join(SOCKET))
             .map_err(failed("make the session's socket"))?;
         let event = || {
             rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
                 .map_err(failed("make the session's eventfd"))
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SessionShared {
             wake: event()?,
             first_ended: event()?,
             command: AtomicU32::new(0),
@@ -121,7 +121,7 @@ impl Server {
 
     /// Ends the session. Processes that are still running are told to stop recording, and what they
     /// recorded is taken as it is.
-    pub fn finish(self) -> Finished {
+    pub fn finish(self) -> SessionResult {
         self.shared.send(FINISH);
         self.result.recv().unwrap_or_default()
     }
@@ -129,7 +129,7 @@ impl Server {
 
 /// The processes that have attached to a session so far.
 #[derive(Clone)]
-pub struct Arrivals(Arc<Shared>);
+pub struct Arrivals(Arc<SessionShared>);
 
 impl Arrivals {
     /// The capture of the first process that attached.

@@ -83,7 +83,7 @@ fn a_process_gets_a_pool_and_a_private_capture() {
     };
     assert_eq!(
         (capture.end, capture.pid),
-        (End::Finished, std::process::id())
+        (ProcessEnd::Finished, std::process::id())
     );
     assert_eq!(
         std::fs::metadata(&capture.path).unwrap().mode() & 0o777,
@@ -108,7 +108,7 @@ fn records_left_in_the_pool_of_a_process_are_saved() {
         assert!(lane.write(gputrail_record::Api::blank()));
     }
     let capture = server.finish().processes.remove(0);
-    assert_eq!((capture.end, &capture.lost), (End::Running, &None));
+    assert_eq!((capture.end, &capture.lost), (ProcessEnd::Running, &None));
     let reader = Reader::open(&capture.path).unwrap();
     assert!(!reader.ended());
     let mut calls = 0;
@@ -305,7 +305,7 @@ fn a_session_that_is_over_is_no_error_to_report() {
 #[test]
 fn an_answer_that_is_none_is_refused_by_the_program() {
     let directory = tempfile::tempdir().unwrap();
-    let mut listener = handshake::Listener::bind(&directory.path().join(SOCKET)).unwrap();
+    let mut listener = handshake::SessionSocket::bind(&directory.path().join(SOCKET)).unwrap();
     let path = directory.path().to_owned();
     let parent = std::thread::spawn(move || {
         loop {
@@ -331,7 +331,7 @@ fn a_parent_that_was_killed_is_known_to_have_ended() {
     // The directory of a session may be out of reach of the program.
     assert!(!has_ended(directory.path()));
     // A killed parent leaves its socket behind, and nobody listens.
-    let listener = handshake::Listener::bind(&directory.path().join(SOCKET)).unwrap();
+    let listener = handshake::SessionSocket::bind(&directory.path().join(SOCKET)).unwrap();
     assert!(!has_ended(directory.path()));
     drop(listener);
     assert!(has_ended(directory.path()));
@@ -347,7 +347,7 @@ fn a_process_that_is_asked_to_stop_ends_its_session() {
     let finished = server.finish();
     assert_eq!(
         (finished.processes.len(), finished.processes[0].end),
-        (1, End::Running)
+        (1, ProcessEnd::Running)
     );
     assert!(recorder.host_thread(ThreadId(1), false).is_none());
 }

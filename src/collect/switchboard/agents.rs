@@ -6,11 +6,11 @@ use super::interest::Interest;
 use super::keys::ContextKey;
 use super::services::ServiceError;
 use super::standing::{ForAll, Standing};
-use crate::agents::{Conflict, Refused, ServiceKind};
+use crate::agents::{AgentRefusal, Conflict, ServiceKind};
 use crate::context::ToolError;
 use crate::counting::{Countable, CountingDelivery, CountingError, CountingRequest, is_choosing};
 use crate::delivering::is_delivering;
-use crate::sampling::{Delivery, SamplingError};
+use crate::sampling::{SampleDelivery, SamplingError};
 use gputrail_interface::counting::CountingMode;
 use gputrail_interface::sampling::{Deliver, Request};
 use gputrail_record::{AgentId, NoteKind};
@@ -38,7 +38,7 @@ impl Switchboard {
         request: Request,
         deliver: Deliver,
     ) -> Result<Result<(), SamplingError>, ServiceError> {
-        let delivery = Delivery {
+        let delivery = SampleDelivery {
             buffers: Interest::buffer(slot).buffers(),
             deliver,
         };
@@ -160,7 +160,7 @@ impl Switchboard {
         let claims = &self.agent_claims;
         let claim = claims.claim(ServiceKind::Counters, key, Some(AgentId::NONE));
         let reserved = claim.map(|claim| context.counters.push(claim));
-        Ok(reserved.map_err(|conflict| Refused::<Countable>::from(conflict).into()))
+        Ok(reserved.map_err(|conflict| AgentRefusal::<Countable>::from(conflict).into()))
     }
 
     /// Notes that the context is that of the recording.

@@ -42,7 +42,7 @@ pub struct CallArguments<'a> {
 
 /// One argument with its value.
 #[derive(Copy, Clone, Debug)]
-pub struct Argument<'a> {
+pub struct CallArgument<'a> {
     /// The name and type.
     pub info: &'static ArgumentInfo,
     /// The value: numbers sign- or zero-extended, pointers and handles as addresses. A stored string is a
@@ -72,7 +72,7 @@ impl<'a> CallArguments<'a> {
     }
 
     /// The arguments with their values, in the order of the signature.
-    pub fn iter(&self) -> impl Iterator<Item = Argument<'a>> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = CallArgument<'a>> + use<'a> {
         let origin = self.origin;
         let there = self
             .infos
@@ -80,7 +80,7 @@ impl<'a> CallArguments<'a> {
             .filter(move |info| origin == Origin::InProgress || info.kept.is_some());
         there
             .zip(self.values.iter().copied())
-            .map(move |(info, value)| Argument {
+            .map(move |(info, value)| CallArgument {
                 info,
                 value,
                 origin,
@@ -106,10 +106,10 @@ impl<'a> CallArguments<'a> {
     }
 }
 
-/// The most bytes of a string that [`Argument::text`] shows.
+/// The most bytes of a string that [`CallArgument::text`] shows.
 const MAX_TEXT_BYTES: usize = 256;
 
-impl Argument<'_> {
+impl CallArgument<'_> {
     /// The value as text. For a call in progress, up to `depth` pointers are followed. Invalid addresses and `void`
     /// pointers are shown as addresses, arrays as their first element, stored strings as their id.
     pub fn text(&self, depth: usize) -> String {

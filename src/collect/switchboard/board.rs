@@ -3,8 +3,8 @@
 use super::changes::Changes;
 use super::external::ExternalContexts;
 use super::flush::{Flush, FlushHooks};
-use super::interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS, Wanted};
-use super::keys::{BufferKey, Consumer, TooMany};
+use super::interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS, WantedTable};
+use super::keys::{BufferKey, ServiceConsumer, TooMany};
 use super::narrowed::Narrowed;
 use super::retirement::Retirements;
 use super::services::Services;
@@ -14,9 +14,9 @@ use super::subscription::{Subscribers, Subscription};
 use super::thread::ThreadState;
 use crate::agents::Claims;
 use crate::correlation::Ids;
-use crate::counting::Counting;
+use crate::counting::CountingService;
 use crate::counting::ranges::CountedRanges;
-use crate::sampling::Sampling;
+use crate::sampling::SamplingService;
 use gputrail_buffer::lanes::Opening;
 use gputrail_buffer::platform::sync::{PerProcess, QuietGuard, fence_heavy, lock_std};
 use gputrail_buffer::{Buffer, CallbackThread, Lane, QueuePlace, SharedThread};
@@ -34,7 +34,7 @@ const PATIENCE: u32 = 100_000;
 
 /// The switchboard; see the module.
 pub struct Switchboard {
-    table: Table,
+    table: TableMemory,
     pub(super) subscriptions: [AtomicPtr<Subscription>; SUBSCRIBERS],
     /// The number of the latest subscription. A thread that reads it too early leaves a newcomer out of one call.
     pub(super) newest_subscription: AtomicU64,
@@ -44,7 +44,7 @@ pub struct Switchboard {
     /// The process that made it. A forked child finds no buffer, context or subscriber of its parent in `state`.
     process: u32,
     state: PerProcess<SwitchboardState>,
-    kernels: Kernels,
+    kernels: ExcludedKernels,
     /// Buffers whose memory is recovered after the death of the process.
     recovered: AtomicU32,
     pub(super) flush_hooks: FlushHooks,
@@ -55,8 +55,8 @@ pub struct Switchboard {
     slow_calls: SlowCallWatches,
     narrowed: Narrowed,
     pub(super) agent_claims: Arc<Claims>,
-    sampling: Sampling,
-    counting: Counting,
+    sampling: SamplingService,
+    counting: CountingService,
     pub(super) standing: StandingRequests,
     ranges: Arc<CountedRanges>,
     /// The callback thread of buffers without one of their own.
@@ -66,7 +66,7 @@ pub struct Switchboard {
 }
 
 /// The kernels that some buffers exclude.
-struct Kernels {
+struct ExcludedKernels {
     /// The buffers that exclude kernels.
     buffers: AtomicU32,
     /// A bit for each excluded kernel.
@@ -76,9 +76,9 @@ struct Kernels {
 /// The number of kernels that can be excluded; later ones are always recorded.
 const KERNELS: usize = 1 << 16;
 
-impl Kernels {
-    fn new() -> Kernels {
-        Kernels {
+impl ExcludedKernels {
+    fn new() -> ExcludedKernels {
+        ExcludedKernels {
             buffers: AtomicU32::new(0),
             left_out: (0..KERNELS / 64).map(|_| AtomicU64::new(0)).collect(),
         }
@@ -89,10 +89,10 @@ impl Kernels {
 const THREADS: usize = 1024;
 
 /// The memory of the table on the hot path.
-enum Table {
-    Own(Box<Wanted>),
+enum TableMemory {
+    Own(Box<WantedTable>),
     /// The table of the process, which the kernel zeroes in forked children.
-    Process(&'static Wanted),
+    Process(&'static WantedTable),
 }
 
 #[derive(Default)]
@@ -157,15 +157,15 @@ impl std::fmt::Debug for Switchboard {
 impl Switchboard {
     /// Creates a switchboard with its own table.
     pub fn new() -> Arc<Switchboard> {
-        Self::with_table(Table::Own(Box::new(Wanted::new())))
+        Self::with_table(TableMemory::Own(Box::new(WantedTable::new())))
     }
 
     /// Creates the switchboard of the process, whose table is zeroed.
-    pub(crate) fn of_process(wanted: &'static Wanted) -> Arc<Switchboard> {
-        Self::with_table(Table::Process(wanted))
+    pub(crate) fn of_process(wanted: &'static WantedTable) -> Arc<Switchboard> {
+        Self::with_table(TableMemory::Process(wanted))
     }
 
-    fn with_table(table: Table) -> Arc<Switchboard> {
+    fn with_table(table: TableMemory) -> Arc<Switchboard> {
         #[cfg(target_os = "linux")]
         gputrail_buffer::platform::sync::membarrier::register();
         let agent_claims = Arc::<Claims>::default();
@@ -178,7 +178,7 @@ impl Switchboard {
             names: Names::new(),
             process: std::process::id(),
             state: PerProcess::new(),
-            kernels: Kernels::new(),
+            kernels: ExcludedKernels::new(),
             recovered: AtomicU32::new(0),
             flush_hooks: FlushHooks::default(),
             profiled: Mutex::default(),
@@ -186,8 +186,8 @@ impl Switchboard {
             retirements: Retirements::default(),
             slow_calls: SlowCallWatches::default(),
             narrowed: Narrowed::default(),
-            sampling: Sampling::new(agent_claims.clone()),
-            counting: Counting::new(agent_claims.clone()),
+            sampling: SamplingService::new(agent_claims.clone()),
+            counting: CountingService::new(agent_claims.clone()),
             standing: StandingRequests::default(),
             ranges: Arc::default(),
             agent_claims,
@@ -202,10 +202,10 @@ impl Switchboard {
     }
 
     #[inline]
-    fn wanted(&self) -> &Wanted {
+    fn wanted(&self) -> &WantedTable {
         match &self.table {
-            Table::Own(wanted) => wanted,
-            Table::Process(wanted) => wanted,
+            TableMemory::Own(wanted) => wanted,
+            TableMemory::Process(wanted) => wanted,
         }
     }
 
@@ -287,7 +287,7 @@ impl Switchboard {
     }
 
     /// The PC sampling service.
-    pub fn sampling(&self) -> &Sampling {
+    pub fn sampling(&self) -> &SamplingService {
         &self.sampling
     }
 
@@ -297,7 +297,7 @@ impl Switchboard {
     }
 
     /// The counter collection service.
-    pub fn counting(&self) -> &Counting {
+    pub fn counting(&self) -> &CountingService {
         &self.counting
     }
 
@@ -408,7 +408,7 @@ impl Switchboard {
             return None;
         }
         let (_, buffer) = state.buffers[key.slot].take()?;
-        state.services.forget(Consumer::Buffer(key.slot));
+        state.services.forget(ServiceConsumer::Buffer(key.slot));
         self.publish(&state);
         for _ in 0..self.retirements.forget_left(key.buffers()) {
             buffer.count_unlaned(Kind::RETIREMENT);

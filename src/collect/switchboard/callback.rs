@@ -30,7 +30,7 @@ pub enum Payload<'a> {
 
 /// The arguments of a callback, which runs on the thread of the event.
 #[derive(Clone)]
-pub struct Callback<'a> {
+pub struct CallbackArguments<'a> {
     /// The operation.
     pub operation: Operation,
     /// Its name.
@@ -51,7 +51,7 @@ pub struct Callback<'a> {
     pub runtime_context: ContextId,
     /// The runtime's own id of the call, or 0 (CUPTI: `correlationId`).
     pub runtime_correlation: u64,
-    /// The launched kernel, if any; [`Callback::kernel_name`] is its name (CUPTI: `symbolName`).
+    /// The launched kernel, if any; [`CallbackArguments::kernel_name`] is its name (CUPTI: `symbolName`).
     pub kernel: KernelId,
     /// The data of the event.
     pub payload: Payload<'a>,
@@ -65,11 +65,11 @@ pub struct Callback<'a> {
     names: Option<&'a Names>,
 }
 
-impl<'a> Callback<'a> {
+impl<'a> CallbackArguments<'a> {
     /// A callback without further data.
     #[inline]
-    pub fn new(operation: Operation, name: &'static str, phase: Phase) -> Callback<'a> {
-        Callback {
+    pub fn new(operation: Operation, name: &'static str, phase: Phase) -> CallbackArguments<'a> {
+        CallbackArguments {
             kernel: KernelId::NONE,
             external: ExternalId::NONE,
             supplied: None,
@@ -90,8 +90,8 @@ impl<'a> Callback<'a> {
 
     /// Sets the kernel, and the store with its name.
     #[inline]
-    pub fn with_kernel(self, kernel: KernelId, names: &'a Names) -> Callback<'a> {
-        Callback {
+    pub fn with_kernel(self, kernel: KernelId, names: &'a Names) -> CallbackArguments<'a> {
+        CallbackArguments {
             kernel,
             names: Some(names),
             ..self
@@ -107,7 +107,7 @@ impl<'a> Callback<'a> {
     }
 }
 
-impl std::fmt::Debug for Callback<'_> {
+impl std::fmt::Debug for CallbackArguments<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Callback")
             .field("name", &self.name)

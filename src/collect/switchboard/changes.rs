@@ -4,12 +4,12 @@ use gputrail_buffer::platform::sync::lock_std;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-type Hook = Arc<dyn Fn() + Send + Sync>;
+type ChangeHook = Arc<dyn Fn() + Send + Sync>;
 
 /// The hooks of sources, and whether the table has changed since they were called.
 #[derive(Default)]
 pub(super) struct Changes {
-    hooks: Mutex<Vec<Hook>>,
+    hooks: Mutex<Vec<ChangeHook>>,
     /// Whether there are hooks: without any, a change costs nothing.
     are_there: AtomicBool,
     pending: AtomicBool,

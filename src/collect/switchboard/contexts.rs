@@ -2,8 +2,8 @@
 
 use super::board::Switchboard;
 use super::interest::{OPERATIONS, Observed};
-use super::keys::{Consumer, ContextKey};
-use super::selection::{OperationSet, Selection};
+use super::keys::{ContextKey, ServiceConsumer};
+use super::selection::{OperationSet, RecordSelection};
 use super::services::ServiceError;
 use crate::counting::is_choosing;
 use crate::delivering::is_delivering;
@@ -37,8 +37,8 @@ impl Switchboard {
     pub(crate) fn add_service(
         &self,
         key: ContextKey,
-        consumer: Consumer,
-        selection: Selection,
+        consumer: ServiceConsumer,
+        selection: RecordSelection,
     ) -> Result<(), ServiceError> {
         let mut state = self.state();
         let context = state.services.context(key)?;
@@ -67,8 +67,8 @@ impl Switchboard {
     pub(crate) fn change_service<R>(
         &self,
         key: ContextKey,
-        consumer: Consumer,
-        change: impl FnOnce(&mut Selection) -> R,
+        consumer: ServiceConsumer,
+        change: impl FnOnce(&mut RecordSelection) -> R,
     ) -> Result<R, ServiceError> {
         let mut state = self.state();
         let context = state.services.context(key)?;
@@ -94,7 +94,9 @@ impl Switchboard {
     ) -> Result<(), ServiceError> {
         let mut state = self.state();
         let context = state.services.context(key)?;
-        let serves = |(consumer, _): &(Consumer, Selection)| *consumer == Consumer::Buffer(slot);
+        let serves = |(consumer, _): &(ServiceConsumer, RecordSelection)| {
+            *consumer == ServiceConsumer::Buffer(slot)
+        };
         if !context.services.iter().any(serves) {
             return Err(ServiceError::NoSuchService);
         }

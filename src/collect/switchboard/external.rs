@@ -11,7 +11,7 @@
 
 use super::interest::{BUFFERS, Buffers, Interest, SUBSCRIBERS};
 use super::keys::{CONTEXTS, ContextKey};
-use super::user_data::Within;
+use super::user_data::ReportedPart;
 use gputrail_record::{ExternalId, ExternalKind};
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -217,10 +217,10 @@ impl Pushed {
 
 /// An id that a request service has supplied for a call in progress, or for work in it.
 #[derive(Copy, Clone)]
-struct Supplied {
+struct SuppliedId {
     /// The depth of the call.
     depth: u32,
-    within: Within,
+    within: ReportedPart,
     /// The context of the service.
     contexts: ContextSet,
     /// The number of the subscription.
@@ -234,7 +234,7 @@ pub struct ExternalStacks {
     pushed: Vec<Pushed>,
     /// The latest of each scope and kind in `pushed`, in the same order.
     latest: Vec<Pushed>,
-    supplied: Vec<Supplied>,
+    supplied: Vec<SuppliedId>,
     /// Whether an id was pushed for a context in a call in progress. The context may have had none when the call was
     /// entered, so that the consumers of the call are not marked as having ids of their own.
     pushed_in_call: bool,
@@ -285,13 +285,14 @@ impl ExternalStacks {
     /// first answer counts.
     pub fn supply(
         &mut self,
-        (depth, within): (u32, Within),
+        (depth, within): (u32, ReportedPart),
         (contexts, number): (ContextSet, u64),
         id: ExternalId,
     ) {
-        let same = |one: &Supplied| (one.depth, one.within, one.number) == (depth, within, number);
+        let same =
+            |one: &SuppliedId| (one.depth, one.within, one.number) == (depth, within, number);
         if !self.supplied.iter().any(same) {
-            self.supplied.push(Supplied {
+            self.supplied.push(SuppliedId {
                 depth,
                 within,
                 contexts,
@@ -313,7 +314,7 @@ impl ExternalStacks {
     }
 
     /// Forgets the ids supplied for an earlier activity in the same place.
-    pub fn begin_supplied(&mut self, place: (u32, Within)) {
+    pub fn begin_supplied(&mut self, place: (u32, ReportedPart)) {
         self.supplied.retain(|one| (one.depth, one.within) != place);
     }
 
@@ -328,7 +329,7 @@ impl ExternalStacks {
         &self,
         all: &ExternalContexts,
         contexts: ContextSet,
-        place: (u32, Within),
+        place: (u32, ReportedPart),
     ) -> ExternalId {
         let supplied = self.supplied(contexts, place);
         let own = || supplied.or_else(|| self.latest_where(|one| is_of(one, all, contexts)));
@@ -352,15 +353,24 @@ impl ExternalStacks {
 
     /// The id supplied for the activity in `place`, for its call, or for a call around it. Of several services the one
     /// that was subscribed first prevails.
-    fn supplied(&self, contexts: ContextSet, (depth, within): (u32, Within)) -> Option<ExternalId> {
-        let is_for = |one: &&Supplied| {
-            let of_call = one.within == Within::Call && one.depth <= depth;
+    fn supplied(
+        &self,
+        contexts: ContextSet,
+        (depth, within): (u32, ReportedPart),
+    ) -> Option<ExternalId> {
+        let is_for = |one: &&SuppliedId| {
+            let of_call = one.within == ReportedPart::Call && one.depth <= depth;
             let of_work = (one.depth, one.within) == (depth, within);
             let is_own = contexts.is_none() || contexts.0 & one.contexts.0 != 0;
             is_own && (of_call || of_work)
         };
-        let nearest =
-            |one: &&Supplied| (one.depth, one.within != Within::Call, Reverse(one.number));
+        let nearest = |one: &&SuppliedId| {
+            (
+                one.depth,
+                one.within != ReportedPart::Call,
+                Reverse(one.number),
+            )
+        };
         let found = self.supplied.iter().filter(is_for).max_by_key(nearest);
         found.map(|one| one.id)
     }

@@ -17,11 +17,11 @@ pub enum Flush {
     Synchronized(QueuePlace),
 }
 
-type Hook = Arc<dyn Fn(Flush) + Send + Sync>;
+type FlushHook = Arc<dyn Fn(Flush) + Send + Sync>;
 
 /// The hooks of sources.
 #[derive(Default)]
-pub(super) struct FlushHooks(Mutex<Vec<Hook>>);
+pub(super) struct FlushHooks(Mutex<Vec<FlushHook>>);
 
 impl FlushHooks {
     /// Registers a hook.

@@ -281,7 +281,7 @@ impl Iterator for Slots {
 /// Its words are stored under the switchboard's lock and read `Relaxed`: a call that reads an old word is recorded, or is not,
 /// around a start or a stop. What a buffer needs it finds through its lane.
 #[repr(C, align(4096))]
-pub(crate) struct Wanted {
+pub(crate) struct WantedTable {
     /// Counts the processes that have used this memory; 0 in a forked child that has not begun its own. Stored with release
     /// after the pointer to the process: whoever loads it with acquire finds that process.
     pub generation: AtomicU64,
@@ -293,9 +293,9 @@ pub(crate) struct Wanted {
     operations: [[AtomicU64; OPERATIONS]; DOMAINS],
 }
 
-impl Wanted {
-    pub const fn new() -> Wanted {
-        Wanted {
+impl WantedTable {
+    pub const fn new() -> WantedTable {
+        WantedTable {
             generation: AtomicU64::new(0),
             kinds: [const { AtomicU32::new(0) }; KINDS],
             selected: [const { AtomicU32::new(0) }; KINDS],

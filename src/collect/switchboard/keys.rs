@@ -4,7 +4,7 @@ use super::interest::{Buffers, Interest};
 
 /// The consumer of what a service selects.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Consumer {
+pub(crate) enum ServiceConsumer {
     /// The buffer in this slot.
     Buffer(usize),
     /// The subscriber in this slot.

@@ -21,17 +21,17 @@ pub(crate) const OF_CONTEXTS: [Kind; 5] = [
 pub(super) struct Narrowed {
     /// Whether there is a setting for any context.
     any: AtomicBool,
-    table: QuietMutex<Table>,
+    table: QuietMutex<BufferTable>,
 }
 
 /// The buffers for contexts with settings, and for all others.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct BufferTable {
     pub contexts: HashMap<(ContextId, Kind), Buffers>,
     pub others: HashMap<Kind, Buffers>,
 }
 
-impl Table {
+impl BufferTable {
     /// The buffers that want records of `kind` in at least one context.
     pub fn anywhere(&self, kind: Kind) -> Buffers {
         let of_kind = self.contexts.iter().filter(|((_, of), _)| *of == kind);
@@ -40,7 +40,7 @@ impl Table {
 }
 
 impl Narrowed {
-    pub fn set(&self, table: Table) {
+    pub fn set(&self, table: BufferTable) {
         let any = !table.contexts.is_empty();
         *self.table.lock() = table;
         self.any.store(any, Ordering::Release);

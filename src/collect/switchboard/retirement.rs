@@ -14,7 +14,7 @@ const MAX_CALLS: usize = 1 << 20;
 /// Calls that wait for their work, or whose work began before their exit.
 #[derive(Default)]
 pub(crate) struct Retirements {
-    calls: Mutex<HashMap<CorrelationId, Open>>,
+    calls: Mutex<HashMap<CorrelationId, UnretiredCall>>,
     /// The number of calls.
     open: AtomicUsize,
     /// Retirements that completion callbacks could not write, and the buffers that lack them.
@@ -27,7 +27,7 @@ pub(crate) struct Retirements {
 const MAX_LEFT: usize = 1 << 16;
 
 #[derive(Default)]
-struct Open {
+struct UnretiredCall {
     /// Work that has not completed.
     work: u32,
     /// Whether the call has exited.

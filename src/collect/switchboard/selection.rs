@@ -121,7 +121,7 @@ impl OperationSet {
 
 /// The selection of a buffer service: records of `kinds`, with API calls limited to `operations`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Selection {
+pub struct RecordSelection {
     /// The kinds of records.
     pub kinds: KindSet,
     /// The operations whose calls are recorded, if `kinds` contains [`Kind::API`].
@@ -131,10 +131,10 @@ pub struct Selection {
     pub enqueue_arguments: bool,
 }
 
-impl Selection {
+impl RecordSelection {
     /// All kinds and operations.
-    pub fn all() -> Selection {
-        Selection {
+    pub fn all() -> RecordSelection {
+        RecordSelection {
             kinds: KindSet::ALL,
             operations: OperationSet::all(),
             enqueue_arguments: true,
@@ -142,8 +142,8 @@ impl Selection {
     }
 
     /// The given kinds and all operations.
-    pub fn kinds(kinds: &[Kind]) -> Selection {
-        Selection {
+    pub fn kinds(kinds: &[Kind]) -> RecordSelection {
+        RecordSelection {
             kinds: KindSet::of(kinds),
             operations: OperationSet::all(),
             enqueue_arguments: true,
@@ -151,8 +151,8 @@ impl Selection {
     }
 
     /// The empty selection.
-    pub fn none() -> Selection {
-        Selection {
+    pub fn none() -> RecordSelection {
+        RecordSelection {
             kinds: KindSet::NONE,
             operations: OperationSet::default(),
             enqueue_arguments: true,

@@ -2,11 +2,11 @@
 
 use super::external::{Consumers, ExternalContexts};
 use super::interest::{
-    BUFFERS, Buffers, DOMAINS, Interest, OPERATIONS, Observed, SUBSCRIBERS, Wanted,
+    BUFFERS, Buffers, DOMAINS, Interest, OPERATIONS, Observed, SUBSCRIBERS, WantedTable,
 };
-use super::keys::{CONTEXTS, Consumer, ContextKey};
-use super::narrowed::Table;
-use super::selection::{KindSet, OperationSet, Selection};
+use super::keys::{CONTEXTS, ContextKey, ServiceConsumer};
+use super::narrowed::BufferTable;
+use super::selection::{KindSet, OperationSet, RecordSelection};
 use crate::agents::Claim;
 use gputrail_record::{ContextId, Domain, Kind};
 
@@ -49,7 +49,7 @@ pub(super) struct ContextState {
     incarnation: u32,
     pub(super) running: bool,
     pub(super) locked: bool,
-    pub(super) services: Vec<(Consumer, Selection)>,
+    pub(super) services: Vec<(ServiceConsumer, RecordSelection)>,
     /// Whether external ids were pushed for it, or one of its services supplies them.
     pub(super) own_ids: bool,
     /// Whether it has the sampling service.
@@ -97,18 +97,18 @@ impl Services {
     }
 
     /// Removes `consumer`.
-    pub fn forget(&mut self, consumer: Consumer) {
+    pub fn forget(&mut self, consumer: ServiceConsumer) {
         for context in self.contexts.iter_mut().flatten() {
             context.services.retain(|(of, _)| *of != consumer);
             context
                 .narrowed
-                .retain(|said| Consumer::Buffer(said.0) != consumer);
+                .retain(|said| ServiceConsumer::Buffer(said.0) != consumer);
         }
     }
 
     /// The buffers by runtime context.
-    pub fn narrowed(&self) -> Table {
-        let mut table = Table::default();
+    pub fn narrowed(&self) -> BufferTable {
+        let mut table = BufferTable::default();
         let running = || {
             let contexts = self.contexts.iter().flatten();
             contexts.filter(|context| context.running && !self.ended)
@@ -119,7 +119,7 @@ impl Services {
             let (mut here, mut others) = (Buffers::NONE, Buffers::NONE);
             for context in running() {
                 for (consumer, selection) in &context.services {
-                    let Consumer::Buffer(slot) = consumer else {
+                    let ServiceConsumer::Buffer(slot) = consumer else {
                         continue;
                     };
                     let (one, general) = (
@@ -156,8 +156,8 @@ impl Services {
             consumers.add_context(place);
             for (consumer, _) in &context.services {
                 match consumer {
-                    Consumer::Buffer(slot) => consumers.add_buffer(place, *slot),
-                    Consumer::Subscriber(slot) => consumers.add_subscriber(place, *slot),
+                    ServiceConsumer::Buffer(slot) => consumers.add_buffer(place, *slot),
+                    ServiceConsumer::Subscriber(slot) => consumers.add_subscriber(place, *slot),
                 }
             }
             if context.samples {
@@ -173,13 +173,13 @@ impl Services {
     /// without records of them. The contexts of the buffers in `own_ids` have external ids of their own.
     pub fn publish(
         &self,
-        wanted: &Wanted,
-        narrowed: &Table,
+        wanted: &WantedTable,
+        narrowed: &BufferTable,
         recovered: Buffers,
         hears: bool,
         own_ids: Buffers,
     ) {
-        let services = |runs: bool| -> Vec<(Consumer, &Selection)> {
+        let services = |runs: bool| -> Vec<(ServiceConsumer, &RecordSelection)> {
             let contexts = self.contexts.iter().flatten();
             contexts
                 .filter(|context| context.running == runs && !self.ended)
@@ -191,11 +191,13 @@ impl Services {
         let mut inside = Interest::NONE;
         for (kind, _) in Kind::ALL {
             let select =
-                |all: Buffers, (consumer, selection): &(Consumer, &Selection)| match consumer {
-                    Consumer::Buffer(slot) if selection.kinds.has(*kind) => {
-                        all.or(Interest::buffer(*slot).buffers())
+                |all: Buffers, (consumer, selection): &(ServiceConsumer, &RecordSelection)| {
+                    match consumer {
+                        ServiceConsumer::Buffer(slot) if selection.kinds.has(*kind) => {
+                            all.or(Interest::buffer(*slot).buffers())
+                        }
+                        _ => all,
                     }
-                    _ => all,
                 };
             let buffers = running.iter().fold(Buffers::NONE, select);
             let buffers = buffers.or(narrowed.anywhere(*kind));
@@ -206,9 +208,9 @@ impl Services {
             wanted.set_kind(*kind, buffers, selected);
         }
         let retires = !wanted.kind(Kind::RETIREMENT).is_none();
-        let has_callbacks = |(consumer, selection): &(Consumer, &Selection)| {
+        let has_callbacks = |(consumer, selection): &(ServiceConsumer, &RecordSelection)| {
             let any = |domain: &Domain| selection.operations.has_any(*domain);
-            matches!(consumer, Consumer::Subscriber(_)) && INSIDE_CALLS.iter().any(any)
+            matches!(consumer, ServiceConsumer::Subscriber(_)) && INSIDE_CALLS.iter().any(any)
         };
         if running.iter().any(has_callbacks) {
             inside = inside.with(Interest::INSIDE);
@@ -223,11 +225,11 @@ impl Services {
             inside = inside.with(exits);
         }
         // The interest of each consumer in its selected operations, and in those among them that enqueue work.
-        let wants = |(consumer, selection): &(Consumer, &Selection)| match consumer {
-            Consumer::Buffer(_) if !selection.kinds.has(Kind::API) => {
+        let wants = |(consumer, selection): &(ServiceConsumer, &RecordSelection)| match consumer {
+            ServiceConsumer::Buffer(_) if !selection.kinds.has(Kind::API) => {
                 (Interest::NONE, Interest::NONE)
             }
-            Consumer::Buffer(slot) => {
+            ServiceConsumer::Buffer(slot) => {
                 let open = if recovered.and(Interest::buffer(*slot).buffers()).is_none() {
                     Interest::NONE
                 } else {
@@ -245,7 +247,7 @@ impl Services {
                     (with_arguments, buffer)
                 }
             }
-            Consumer::Subscriber(slot) => {
+            ServiceConsumer::Subscriber(slot) => {
                 let subscriber = Interest::subscriber(*slot).with(exits);
                 (subscriber, subscriber)
             }

@@ -5,12 +5,12 @@
 //! path costs two plain stores.
 
 use super::board::Switchboard;
-use super::callback::{Callback, Payload};
+use super::callback::{CallbackArguments, Payload};
 use super::interest::{SUBSCRIBERS, Slots, SubscriberSet};
-use super::keys::{Consumer, TooMany};
-use super::subscription::{CallBack, SubscriberKey, Subscription};
+use super::keys::{ServiceConsumer, TooMany};
+use super::subscription::{SubscriberFunction, SubscriberKey, Subscription};
 use super::thread::{ThreadState, here};
-use super::user_data::{UserData, Within};
+use super::user_data::{ReportedPart, UserData};
 use crate::delivering::Notifying;
 use bytemuck::Zeroable as _;
 use gputrail_buffer::platform::inside::Uncancelled;
@@ -25,19 +25,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Copy, Clone)]
 pub(crate) enum ExternalIds<'a> {
     /// The ids of the calling thread, for an activity in this place.
-    OfThread((u32, Within)),
+    OfThread((u32, ReportedPart)),
     /// The ids of work at its enqueue, by slot; see [`Switchboard::external_ids`].
     OfWork(&'a [ExternalId; SUBSCRIBERS]),
 }
 
 impl ExternalIds<'_> {
     /// The ids of the calling thread, for the call in progress.
-    pub const OF_CALL: ExternalIds<'static> = ExternalIds::OfThread((u32::MAX, Within::Call));
+    pub const OF_CALL: ExternalIds<'static> = ExternalIds::OfThread((u32::MAX, ReportedPart::Call));
 }
 
 impl Switchboard {
     /// Adds a subscriber. Services determine when it is called.
-    pub(crate) fn subscribe(&self, call_back: CallBack) -> Result<SubscriberKey, TooMany> {
+    pub(crate) fn subscribe(
+        &self,
+        call_back: SubscriberFunction,
+    ) -> Result<SubscriberKey, TooMany> {
         self.let_go_of_those_who_left();
         let mut state = self.state();
         let subscribers = &mut state.subscribers;
@@ -73,7 +76,7 @@ impl Switchboard {
                 return false;
             }
             state.subscribers.numbers[key.slot] = 0;
-            state.services.forget(Consumer::Subscriber(key.slot));
+            state.services.forget(ServiceConsumer::Subscriber(key.slot));
             self.publish(&state);
             let pointer = self.subscriptions[key.slot].swap(ptr::null_mut(), Ordering::AcqRel);
             // SAFETY: it was made by `subscribe` from a box, and the swap gives it to this thread alone.
@@ -148,7 +151,12 @@ impl Switchboard {
     /// Resets the user data of an activity within the call at `depth`, and forgets external ids supplied for an
     /// earlier one.
     #[inline]
-    pub(crate) fn begin_within(&self, thread: &ThreadState, place: (u32, Within), work: WorkId) {
+    pub(crate) fn begin_within(
+        &self,
+        thread: &ThreadState,
+        place: (u32, ReportedPart),
+        work: WorkId,
+    ) {
         let newest = self.newest_subscription.load(Ordering::Acquire);
         self.with_user_data(thread, place, |user_data| user_data.begin(newest, work));
         if thread.has_external() {
@@ -163,12 +171,12 @@ impl Switchboard {
     pub fn notify_within(
         &self,
         thread: &ThreadState,
-        place: (u32, Within),
+        place: (u32, ReportedPart),
         subscribers: SubscriberSet,
-        callback: &Callback<'_>,
+        callback: &CallbackArguments<'_>,
     ) {
         let end_supplied = |phase| {
-            if callback.phase == phase && place.1 == Within::Call && thread.has_external() {
+            if callback.phase == phase && place.1 == ReportedPart::Call && thread.has_external() {
                 // SAFETY: `thread` is the calling one.
                 unsafe { thread.with_external(|stacks| stacks.end_supplied(place.0)) };
             }
@@ -176,7 +184,7 @@ impl Switchboard {
         end_supplied(Phase::Enter);
         self.with_user_data(thread, place, |user_data| {
             if callback.phase == Phase::Enter {
-                if place.1 == Within::Call {
+                if place.1 == ReportedPart::Call {
                     let newest = self.newest_subscription.load(Ordering::Acquire);
                     user_data.begin(newest, WorkId::NONE);
                 }
@@ -193,8 +201,8 @@ impl Switchboard {
     pub(crate) fn notify_exit(
         &self,
         thread: &ThreadState,
-        place: (u32, Within),
-        callback: &Callback<'_>,
+        place: (u32, ReportedPart),
+        callback: &CallbackArguments<'_>,
     ) {
         self.with_user_data(thread, place, |user_data| {
             let ids = ExternalIds::OfThread(place);
@@ -203,7 +211,7 @@ impl Switchboard {
     }
 
     /// Ends an activity after its exit, and returns its user data for the completion.
-    pub(crate) fn end_within(&self, thread: &ThreadState, place: (u32, Within)) -> UserData {
+    pub(crate) fn end_within(&self, thread: &ThreadState, place: (u32, ReportedPart)) -> UserData {
         let end = |user_data: &mut UserData| {
             user_data.notified = SubscriberSet::NONE;
             *user_data
@@ -213,7 +221,7 @@ impl Switchboard {
     }
 
     /// The current user data of an activity within the call at `depth`.
-    pub(crate) fn user_data(&self, thread: &ThreadState, place: (u32, Within)) -> UserData {
+    pub(crate) fn user_data(&self, thread: &ThreadState, place: (u32, ReportedPart)) -> UserData {
         self.with_user_data(thread, place, |user_data| *user_data)
             .unwrap_or(UserData::NONE)
     }
@@ -223,7 +231,7 @@ impl Switchboard {
     fn with_user_data<R>(
         &self,
         thread: &ThreadState,
-        (depth, within): (u32, Within),
+        (depth, within): (u32, ReportedPart),
         work: impl FnOnce(&mut UserData) -> R,
     ) -> Option<R> {
         if thread.is_in_callback() {
@@ -244,7 +252,7 @@ impl Switchboard {
     pub(crate) fn external_ids(
         &self,
         thread: &ThreadState,
-        place: (u32, Within),
+        place: (u32, ReportedPart),
         subscribers: SubscriberSet,
     ) -> [ExternalId; SUBSCRIBERS] {
         let mut ids = [ExternalId::NONE; SUBSCRIBERS];
@@ -262,7 +270,7 @@ impl Switchboard {
         &self,
         thread: &ThreadState,
         subscribers: SubscriberSet,
-        callback: &Callback<'_>,
+        callback: &CallbackArguments<'_>,
         user_data: &mut UserData,
         ids: ExternalIds<'_>,
     ) {
@@ -277,7 +285,7 @@ impl Switchboard {
         &self,
         thread: &ThreadState,
         subscribers: SubscriberSet,
-        callback: &Callback<'_>,
+        callback: &CallbackArguments<'_>,
         user_data: &mut UserData,
         ids: ExternalIds<'_>,
     ) {

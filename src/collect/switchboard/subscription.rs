@@ -1,15 +1,15 @@
 //! Subscriptions, and the slots that they have.
 
-use super::callback::Callback;
+use super::callback::CallbackArguments;
 use super::interest::SUBSCRIBERS;
 use std::sync::atomic::AtomicBool;
 
 /// The function of a subscriber. It may run on several threads at once.
-pub(crate) type CallBack = Box<dyn Fn(&mut Callback<'_>) + Send + Sync>;
+pub(crate) type SubscriberFunction = Box<dyn Fn(&mut CallbackArguments<'_>) + Send + Sync>;
 
 /// A subscription.
 pub(crate) struct Subscription {
-    pub(super) call_back: CallBack,
+    pub(super) call_back: SubscriberFunction,
     /// Its number among all subscriptions, from 1.
     pub(super) number: u64,
     /// Whether its callback has panicked or called exit(3), which ends the calls.

@@ -43,11 +43,11 @@ impl Thread {
             .host
             .enter_wanted(operation, interest, stack_pointer, || Ticks(1));
         let tell = |thread: &Thread, phase, return_code| {
-            let mut callback = Callback::new(operation, "call", phase);
+            let mut callback = CallbackArguments::new(operation, "call", phase);
             callback.correlation = call.correlation;
             callback.return_code = return_code;
             let (board, state) = (thread.host.board(), thread.host.state());
-            let place = (call.depth, Within::Call);
+            let place = (call.depth, ReportedPart::Call);
             board.notify_within(state, place, interest.subscribers(), &callback);
         };
         tell(self, Phase::Enter, None);
@@ -63,7 +63,7 @@ fn nothing(_: &mut Thread) {}
 /// A subscriber for everything that leaves what it hears in `heard`.
 fn listen(
     board: &Arc<Switchboard>,
-    call_back: impl Fn(&mut Callback<'_>) + Send + Sync + 'static,
+    call_back: impl Fn(&mut CallbackArguments<'_>) + Send + Sync + 'static,
 ) -> (Context, Subscriber) {
     let context = Context::on(board).unwrap();
     let subscriber = context.call_back(OperationSet::all(), call_back).unwrap();
@@ -179,10 +179,10 @@ fn user_data_is_used_once_at_a_time_until_the_thread_leaves_its_callback() {
     let state = thread.host.state();
     // SAFETY: `thread` is used by this thread alone, and the use that is left does nothing afterwards.
     let uses = unsafe {
-        state.with_user_data(0, Within::Call, |_| {
-            let within = state.with_user_data(0, Within::Call, |_| ());
+        state.with_user_data(0, ReportedPart::Call, |_| {
+            let within = state.with_user_data(0, ReportedPart::Call, |_| ());
             state.leaves_callback();
-            (within, state.with_user_data(0, Within::Call, |_| ()))
+            (within, state.with_user_data(0, ReportedPart::Call, |_| ()))
         })
     };
     assert_eq!(uses, Some((None, Some(()))));

@@ -2,7 +2,7 @@
 
 use super::external::{ContextSet, ExternalContexts, ExternalStacks};
 use super::interest::{BUFFERS, SUBSCRIBERS};
-use super::user_data::{UserData, Within};
+use super::user_data::{ReportedPart, UserData};
 use gputrail_buffer::lanes::{Lanes, OwnLanes};
 use gputrail_record::{ExternalId, ThreadId};
 use std::cell::{Cell, UnsafeCell};
@@ -143,7 +143,7 @@ impl ThreadState {
     pub unsafe fn with_user_data<R>(
         &self,
         depth: u32,
-        within: Within,
+        within: ReportedPart,
         work: impl FnOnce(&mut UserData) -> R,
     ) -> Option<R> {
         if self.user_data_is_used.replace(true) {
@@ -222,7 +222,7 @@ impl ThreadState {
         &self,
         all: &ExternalContexts,
         contexts: ContextSet,
-        place: (u32, Within),
+        place: (u32, ReportedPart),
     ) -> ExternalId {
         if contexts.is_none() && !self.has_external() {
             return all.main();

@@ -5,7 +5,7 @@ use gputrail_record::{Domain, Kind, Operation, WorkId};
 
 /// The parts of a call that are reported to subscribers; each has user data of its own.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Within {
+pub enum ReportedPart {
     /// The call itself.
     Call = 0,
     /// The work that it enqueues, or the memory that it allocates or frees.
@@ -14,16 +14,16 @@ pub enum Within {
     Wait = 2,
 }
 
-impl Within {
+impl ReportedPart {
     /// The part of a call that a record of `kind` is about, as request services for external ids distinguish them.
     #[inline(always)]
-    pub const fn of(kind: Kind) -> Within {
+    pub const fn of(kind: Kind) -> ReportedPart {
         match kind {
             Kind::KERNEL_DISPATCH
             | Kind::MEMORY_COPY
             | Kind::MEMORY_SET
-            | Kind::MEMORY_ALLOCATION => Within::Work,
-            _ => Within::Call,
+            | Kind::MEMORY_ALLOCATION => ReportedPart::Work,
+            _ => ReportedPart::Call,
         }
     }
 }

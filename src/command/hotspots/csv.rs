@@ -7,7 +7,7 @@ use crate::figures::count;
 use crate::messages::say;
 use crate::{input, stdout};
 use anyhow::anyhow;
-use gputrail_analysis::hotspots::{Hotspots, Sample};
+use gputrail_analysis::hotspots::{HotspotAnalysis, Sample};
 use gputrail_record::{InstructionType, NotIssued, SamplingMethod, spreadsheet_text};
 use std::fmt::Write;
 use wildmatch::WildMatch;
@@ -20,7 +20,7 @@ const STOCHASTIC_COLUMNS: &str =
 const ENOUGH: usize = 64 << 10;
 
 /// The rows to be printed.
-struct Rows {
+struct CsvRows {
     kernel: Option<WildMatch>,
     /// The method of all rows: the columns depend on it.
     method: Option<SamplingMethod>,
@@ -33,7 +33,7 @@ struct Rows {
 
 /// Runs the command for CSV.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let mut rows = Rows {
+    let mut rows = CsvRows {
         kernel: arguments.kernel.as_deref().map(WildMatch::new),
         method: arguments.method,
         text: String::new(),
@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         raw_samples: true,
         ..Contents::default()
     };
-    let mut hotspots = Hotspots::with_each(|sample| rows.add(sample));
+    let mut hotspots = HotspotAnalysis::with_each(|sample| rows.add(sample));
     let problems = input::read(&arguments.files, contents, &mut hotspots)?;
     let report = hotspots.report();
     drop(hotspots);
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-impl Rows {
+impl CsvRows {
     fn add(&mut self, sample: &Sample<'_>) {
         if let Some(kernel) = &self.kernel
             && !kernel.matches(sample.kernel)
@@ -157,14 +157,14 @@ fn row(text: &mut String, sample: &Sample<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gputrail_code::aggregate::Outcome;
+    use gputrail_code::aggregate::WaveOutcome;
     use gputrail_record::{Nanos, ProcessId, StallReason};
 
     /// The first lines of files written by rocprofv3.
     const ROCPROFV3_HOST_TRAP: &str = r#""Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment","Correlation_Id""#;
     const ROCPROFV3_STOCHASTIC: &str = r#""Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment","Correlation_Id","Wave_Issued_Instruction","Instruction_Type","Stall_Reason","Wave_Count""#;
 
-    fn sample(outcome: Outcome) -> Sample<'static> {
+    fn sample(outcome: WaveOutcome) -> Sample<'static> {
         Sample {
             process: ProcessId(1),
             time: Nanos(390_705_261_841_337),
@@ -195,11 +195,11 @@ mod tests {
     #[test]
     fn rows_are_written_as_rocprofv3_writes_them() {
         let mut text = String::new();
-        row(&mut text, &sample(Outcome::HOST_TRAP));
+        row(&mut text, &sample(WaveOutcome::HOST_TRAP));
         let first = "390705261841337,18446744073709551615,24,\"s_waitcnt vmcnt(0)\",\"/src/vector-ops.cpp:133\",24";
         assert_eq!(text, format!("{first}\n"));
         text.clear();
-        let waits = Outcome {
+        let waits = WaveOutcome {
             method: SamplingMethod::STOCHASTIC,
             instruction: InstructionType::NONE,
             reason: NotIssued::WAITCNT,
@@ -220,7 +220,7 @@ mod tests {
         let unknown = Sample {
             instruction: "",
             line: None,
-            ..sample(Outcome::HOST_TRAP)
+            ..sample(WaveOutcome::HOST_TRAP)
         };
         row(&mut text, &unknown);
         assert!(text.contains(",\"0x10\",\"\","), "{text}");

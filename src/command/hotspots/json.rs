@@ -1,10 +1,12 @@
 //! Hotspots as JSON.
 
-use gputrail_analysis::hotspots::{Instruction, Kernel, Report, SourceLine, Tally};
+use gputrail_analysis::hotspots::{
+    HotspotReport, KernelHotspots, SampledInstruction, SampledLine, Tally,
+};
 use serde_json::{Map, Value, json};
 
 /// One object with all kernels, lines and instructions.
-pub fn write(report: &Report, kernels: &[&Kernel]) -> String {
+pub fn write(report: &HotspotReport, kernels: &[&KernelHotspots]) -> String {
     let sampled = report.sampled.iter().map(|how| {
         json!({
             "device": how.agent,
@@ -64,7 +66,7 @@ fn tally(tally: &Tally, all: u64) -> Map<String, Value> {
     map
 }
 
-fn kernel(kernel: &Kernel, all: u64) -> Value {
+fn kernel(kernel: &KernelHotspots, all: u64) -> Value {
     let mut map = Map::new();
     map.insert("name".into(), kernel.name.clone().into());
     map.insert("device".into(), kernel.agent.clone().into());
@@ -83,7 +85,7 @@ fn kernel(kernel: &Kernel, all: u64) -> Value {
     map.into()
 }
 
-fn line(line: &SourceLine, all: u64) -> Value {
+fn line(line: &SampledLine, all: u64) -> Value {
     let mut map = Map::new();
     map.insert("file".into(), line.file.clone().into());
     map.insert("line".into(), line.line.into());
@@ -92,7 +94,7 @@ fn line(line: &SourceLine, all: u64) -> Value {
     map.into()
 }
 
-fn instruction(kernel: &Kernel, instruction: &Instruction, all: u64) -> Value {
+fn instruction(kernel: &KernelHotspots, instruction: &SampledInstruction, all: u64) -> Value {
     let mut map = Map::new();
     map.insert("code_object".into(), instruction.code_object.clone().into());
     map.insert("offset".into(), instruction.offset.into());

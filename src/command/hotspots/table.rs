@@ -2,7 +2,9 @@
 //! instructions.
 
 use crate::figures::{count, grouped, shortened, shortened_apart, time};
-use gputrail_analysis::hotspots::{Instruction, Kernel, Report, Sampled, Tally};
+use gputrail_analysis::hotspots::{
+    HotspotReport, KernelHotspots, SampledAgent, SampledInstruction, Tally,
+};
 use gputrail_record::{Nanos, SamplingUnit, printable};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -122,7 +124,12 @@ impl Paint {
 }
 
 /// Writes the report. With `all`, everything of `kernels` is shown.
-pub fn write(report: &Report, kernels: &[&Kernel], all: bool, colours: bool) -> String {
+pub fn write(
+    report: &HotspotReport,
+    kernels: &[&KernelHotspots],
+    all: bool,
+    colours: bool,
+) -> String {
     let waves = kernels.iter().any(|kernel| kernel.tally.stochastic > 0);
     let counted = kernels
         .iter()
@@ -148,7 +155,7 @@ pub fn write(report: &Report, kernels: &[&Kernel], all: bool, colours: bool) -> 
     text
 }
 
-fn headline(report: &Report) -> String {
+fn headline(report: &HotspotReport) -> String {
     let mut text = count(report.samples, "sample");
     for sampled in &report.sampled {
         let _ = write!(text, "; {}", how(sampled));
@@ -161,7 +168,7 @@ fn headline(report: &Report) -> String {
     text + "\n"
 }
 
-fn how(sampled: &Sampled) -> String {
+fn how(sampled: &SampledAgent) -> String {
     let interval = match sampled.unit {
         SamplingUnit::TIME => time(Nanos(sampled.interval)),
         unit => format!(
@@ -190,9 +197,15 @@ fn reasons(tally: &Tally) -> String {
     leading.chain(diverged).collect::<Vec<_>>().join(", ")
 }
 
-fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], whole: bool, paint: Paint) {
+fn overview(
+    text: &mut String,
+    report: &HotspotReport,
+    kernels: &[&KernelHotspots],
+    whole: bool,
+    paint: Paint,
+) {
     let names = shortened_apart(kernels.iter().map(|kernel| &*kernel.name), NAME);
-    let device = |kernel: &&Kernel| shortened(&kernel.agent, 40).chars().count();
+    let device = |kernel: &&KernelHotspots| shortened(&kernel.agent, 40).chars().count();
     let wide = names.iter().map(|name| name.chars().count());
     let wide = wide.max().unwrap_or(0).max(6);
     let devices = kernels.iter().map(device).max().unwrap_or(0).max(6);
@@ -232,7 +245,7 @@ fn overview(text: &mut String, report: &Report, kernels: &[&Kernel], whole: bool
     }
 }
 
-fn detail(text: &mut String, kernel: &Kernel, all: u64, whole: bool, paint: Paint) {
+fn detail(text: &mut String, kernel: &KernelHotspots, all: u64, whole: bool, paint: Paint) {
     let mut title = format!(
         "{} on {}: {}",
         kernel.name,
@@ -282,7 +295,7 @@ fn row(text: &mut String, tally: &Tally, all: u64, place: &str, what: &str, pain
 }
 
 /// The source text, file by file, with the instructions of its lines.
-fn lines(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
+fn lines(text: &mut String, kernel: &KernelHotspots, whole: bool, paint: Paint) {
     let most = if whole { usize::MAX } else { LINES };
     let mut shown: Vec<usize> = (0..kernel.lines.len().min(most)).collect();
     shown.sort_by_key(|place| (&kernel.lines[*place].file, kernel.lines[*place].line));
@@ -335,7 +348,7 @@ fn lines(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
 /// Lines without samples, if their text is known.
 fn context(
     text: &mut String,
-    kernel: &Kernel,
+    kernel: &KernelHotspots,
     file: &str,
     numbers: std::ops::Range<u32>,
     paint: Paint,
@@ -351,7 +364,7 @@ fn context(
 }
 
 /// The text of an instruction, or its address.
-fn named(instruction: &Instruction) -> String {
+fn named(instruction: &SampledInstruction) -> String {
     match &instruction.text[..] {
         "" => format!("{:#x}", instruction.offset),
         name => format!("{:#x}  {name}", instruction.offset),
@@ -359,7 +372,7 @@ fn named(instruction: &Instruction) -> String {
 }
 
 /// The function that contains an instruction.
-fn function(instruction: &Instruction) -> &str {
+fn function(instruction: &SampledInstruction) -> &str {
     let name = instruction
         .frames
         .first()
@@ -378,17 +391,23 @@ fn demangled(name: &str) -> String {
     demangled.unwrap_or_else(|| name.to_owned())
 }
 
-fn instructions(text: &mut String, kernel: &Kernel, line: usize, whole: bool, paint: Paint) {
+fn instructions(
+    text: &mut String,
+    kernel: &KernelHotspots,
+    line: usize,
+    whole: bool,
+    paint: Paint,
+) {
     let of_line = kernel.instructions.iter();
     let of_line = of_line.filter(|instruction| instruction.line == Some(line));
-    let of_line: Vec<&Instruction> = of_line.collect();
+    let of_line: Vec<&SampledInstruction> = of_line.collect();
     some_instructions(text, kernel, &of_line, whole, paint);
 }
 
 fn some_instructions(
     text: &mut String,
-    kernel: &Kernel,
-    list: &[&Instruction],
+    kernel: &KernelHotspots,
+    list: &[&SampledInstruction],
     whole: bool,
     paint: Paint,
 ) {
@@ -421,18 +440,18 @@ fn some_instructions(
 }
 
 /// Instructions without a known line, and the remedy.
-fn without_line(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
+fn without_line(text: &mut String, kernel: &KernelHotspots, whole: bool, paint: Paint) {
     let instructions = kernel.instructions.iter();
     let all: Vec<_> = instructions.filter(|one| one.line.is_none()).collect();
     if all.is_empty() {
         return;
     }
-    let mut functions: BTreeMap<(&str, &str), Vec<&Instruction>> = BTreeMap::new();
+    let mut functions: BTreeMap<(&str, &str), Vec<&SampledInstruction>> = BTreeMap::new();
     for instruction in all {
         let key = (&instruction.code_object[..], function(instruction));
         functions.entry(key).or_default().push(instruction);
     }
-    let samples = |of: &[&Instruction]| of.iter().map(|one| one.tally.samples).sum::<u64>();
+    let samples = |of: &[&SampledInstruction]| of.iter().map(|one| one.tally.samples).sum::<u64>();
     let mut functions: Vec<_> = functions.into_iter().collect();
     functions.sort_by_key(|(_, of)| std::cmp::Reverse(samples(of)));
     let most = if whole { usize::MAX } else { FUNCTIONS };
@@ -483,7 +502,7 @@ fn without_line(text: &mut String, kernel: &Kernel, whole: bool, paint: Paint) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gputrail_analysis::hotspots::SourceLine;
+    use gputrail_analysis::hotspots::SampledLine;
     use gputrail_record::{NotIssued, SamplingMethod};
 
     fn tally(samples: u64, issued: u64, waits: u64) -> Tally {
@@ -503,8 +522,8 @@ mod tests {
         }
     }
 
-    fn report() -> Report {
-        let instruction = |offset, text: &str, line, tally| Instruction {
+    fn report() -> HotspotReport {
+        let instruction = |offset, text: &str, line, tally| SampledInstruction {
             code_object: "/tmp/a.so".into(),
             offset,
             symbol: "saxpy".into(),
@@ -524,13 +543,13 @@ mod tests {
         let source = (1..)
             .zip(source)
             .map(|(line, text)| (("a.cl".to_owned(), line), text.to_owned()));
-        let kernel = Kernel {
+        let kernel = KernelHotspots {
             name: "saxpy".into(),
             agent: "GPU 0 (Simulated GPU)".into(),
             tally: tally(1000, 200, 700),
             dispatches: 2,
             dropped: 3,
-            lines: vec![SourceLine {
+            lines: vec![SampledLine {
                 file: "a.cl".into(),
                 line: 4,
                 text: Some("  sum += x[i];".into()),
@@ -544,17 +563,17 @@ mod tests {
             missing: vec![("code object 3 has no line for 0x20".into(), 100)],
             source: source.collect(),
         };
-        Report {
+        HotspotReport {
             samples: 1250,
             dropped: 3,
-            sampled: vec![Sampled {
+            sampled: vec![SampledAgent {
                 agent: "GPU 0".into(),
                 method: SamplingMethod::STOCHASTIC,
                 unit: SamplingUnit::CYCLES,
                 interval: 1024,
             }],
             kernels: vec![kernel],
-            ..Report::default()
+            ..HotspotReport::default()
         }
     }
 

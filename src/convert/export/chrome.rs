@@ -24,7 +24,7 @@ use super::ranks::{NO_RANK, rank_of};
 use gputrail_record::{CorrelationId, Domain, Nanos};
 use gputrail_trace::json::{quote, write_value};
 use gputrail_trace::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, CounterIndex, CounterValue, EventId, FlowId,
+    Agent, AgentIndex, Call, Consumer, CounterIndex, CounterValue, EventArgument, EventId, FlowId,
     FlowPoint, Instant, Note, Parent, Process, ProcessIndex, Samples, Slice, SliceEnd,
     StackSamples, TraceHeader, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
@@ -88,12 +88,12 @@ struct EventPlace {
     tid: u64,
     name: String,
     /// The open slices, outermost first.
-    open: Vec<Open>,
+    open: Vec<UnclosedSlice>,
 }
 
 /// An open slice.
 #[derive(Debug)]
-struct Open {
+struct UnclosedSlice {
     start: u64,
     /// The event without its phase and end; `None` once its begin has been written.
     event: Option<String>,
@@ -103,7 +103,7 @@ struct Open {
     followers: String,
 }
 
-impl Open {
+impl UnclosedSlice {
     /// The slice as an event of this phase, and what follows it.
     fn finish(&mut self, ending: &str, more: &str) -> Option<String> {
         let mut text = self.event.take()?;
@@ -354,7 +354,7 @@ impl<W: Write + Send> ChromeWriter<W> {
             let event = std::mem::take(&mut self.event);
             make_flows(self);
             let followers = std::mem::take(&mut self.event);
-            let open = Open {
+            let open = UnclosedSlice {
                 start: start.0,
                 event: Some(event),
                 has_arguments,
@@ -453,7 +453,7 @@ fn category_of(domain: Domain) -> String {
     name.replace(' ', "_")
 }
 
-fn named<'v>(list: &'v [Argument<'v>]) -> impl Iterator<Item = (&'v str, Value<'v>)> {
+fn named<'v>(list: &'v [EventArgument<'v>]) -> impl Iterator<Item = (&'v str, Value<'v>)> {
     list.iter().map(|argument| (argument.name, argument.value))
 }
 

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use super::spans::{OpenSpans, Span};
 use gputrail_record::{Nanos, ThreadId, TransferKind, spreadsheet_text};
 use gputrail_trace::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterIndex, CounterValue, Instant,
-    Loss, Note, Parent, Process, ProcessIndex, Samples, Slice, SliceEnd, StackSamples, Track,
-    TrackIndex, TrackKind, Value, Work, WorkKind, category,
+    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, EventArgument,
+    Instant, Loss, Note, Parent, Process, ProcessIndex, Samples, Slice, SliceEnd, StackSamples,
+    Track, TrackIndex, TrackKind, Value, Work, WorkKind, category,
 };
 
 /// Maximum number of open files. A file that is closed for another one is opened again at its end.
@@ -106,7 +106,7 @@ const COUNTERS: &[&str] = &[
 
 /// A field of a row.
 #[derive(Copy, Clone)]
-enum Field<'a> {
+enum CsvField<'a> {
     /// A text, in quotes.
     Text(&'a str),
     /// A number.
@@ -119,7 +119,7 @@ enum Field<'a> {
 pub struct CsvFolder {
     /// The folder; without one, events are only counted.
     root: Option<PathBuf>,
-    files: HashMap<String, Option<Open>>,
+    files: HashMap<String, Option<OpenCsv>>,
     rows: u64,
     processes: Vec<u32>,
     tracks: Vec<(ProcessIndex, ThreadId)>,
@@ -138,7 +138,7 @@ pub struct CsvFolder {
     left_out: u64,
 }
 
-struct Open {
+struct OpenCsv {
     file: BufWriter<File>,
     /// When it was last written to.
     used: u64,
@@ -191,7 +191,7 @@ impl CsvFolder {
         pid: u32,
         table: &str,
         columns: &[&str],
-        fields: &[Field<'_>],
+        fields: &[CsvField<'_>],
     ) -> io::Result<()> {
         debug_assert_eq!(columns.len(), fields.len());
         if self.root.is_none() {
@@ -203,11 +203,11 @@ impl CsvFolder {
                 line.push(',');
             }
             let _ = match field {
-                Field::Text(text) => {
+                CsvField::Text(text) => {
                     write!(line, "\"{}\"", spreadsheet_text(text).replace('"', "\"\""))
                 }
-                Field::Number(number) => write!(line, "{number}"),
-                Field::Double(number) => write!(line, "{number:.6}"),
+                CsvField::Number(number) => write!(line, "{number}"),
+                CsvField::Double(number) => write!(line, "{number:.6}"),
             };
         }
         line.push('\n');
@@ -227,7 +227,7 @@ impl CsvFolder {
         let open = self.files.values_mut().filter(|file| file.is_some());
         let open: Vec<_> = open.collect();
         if open.len() >= MAX_FILES {
-            let used = |file: &Option<Open>| file.as_ref().map_or(0, |open| open.used);
+            let used = |file: &Option<OpenCsv>| file.as_ref().map_or(0, |open| open.used);
             let oldest = open.into_iter().min_by_key(|file| used(file));
             if let Some(mut oldest) = oldest.and_then(Option::take) {
                 oldest.file.flush()?;
@@ -245,7 +245,7 @@ impl CsvFolder {
         }
         let used = self.rows;
         self.files
-            .insert(name.to_owned(), Some(Open { file, used }));
+            .insert(name.to_owned(), Some(OpenCsv { file, used }));
         Ok(())
     }
 
@@ -263,13 +263,13 @@ impl CsvFolder {
                 architecture => architecture,
             };
             let fields = [
-                Field::Number(number),
-                Field::Number(number),
-                Field::Text(kind),
-                Field::Text(name),
-                Field::Text(&agent.vendor),
-                Field::Text(&agent.name),
-                Field::Text(&agent.model),
+                CsvField::Number(number),
+                CsvField::Number(number),
+                CsvField::Text(kind),
+                CsvField::Text(name),
+                CsvField::Text(&agent.vendor),
+                CsvField::Text(&agent.name),
+                CsvField::Text(&agent.model),
             ];
             self.row(pid, "agent_info", AGENTS, &fields)?;
         }
@@ -304,13 +304,13 @@ impl CsvFolder {
             }
         };
         let fields = [
-            Field::Text(&domain),
-            Field::Text(&span.name),
-            Field::Number(pid.into()),
-            Field::Number(thread.0.into()),
-            Field::Number(span.correlation.0),
-            Field::Number(span.start.0),
-            Field::Number(span.end.map_or(0, |end| end.0)),
+            CsvField::Text(&domain),
+            CsvField::Text(&span.name),
+            CsvField::Number(pid.into()),
+            CsvField::Number(thread.0.into()),
+            CsvField::Number(span.correlation.0),
+            CsvField::Number(span.start.0),
+            CsvField::Number(span.end.map_or(0, |end| end.0)),
         ];
         self.row(pid, &table, CALLS, &fields)
     }
@@ -341,13 +341,13 @@ impl CsvFolder {
                 _ => continue,
             };
             let fields = [
-                Field::Text(slice.name),
-                Field::Text(agent.unwrap_or_default()),
-                Field::Number(pid.into()),
-                Field::Text(argument.name),
-                Field::Text(&value),
-                Field::Number(slice.start.0),
-                Field::Number(slice.end.map_or(0, |end| end.0)),
+                CsvField::Text(slice.name),
+                CsvField::Text(agent.unwrap_or_default()),
+                CsvField::Number(pid.into()),
+                CsvField::Text(argument.name),
+                CsvField::Text(&value),
+                CsvField::Number(slice.start.0),
+                CsvField::Number(slice.end.map_or(0, |end| end.0)),
             ];
             self.row(pid, "range_counters", COUNTED_RANGES, &fields)?;
         }
@@ -375,28 +375,28 @@ impl CsvFolder {
         let dispatch = given("dispatch_id").unwrap_or(event);
         let [x, y, z] = launch.workgroup.map(u64::from);
         let fields = [
-            Field::Text("KERNEL_DISPATCH"),
-            Field::Text(&agent),
-            Field::Number(queue),
-            Field::Number(work.stream.into()),
-            Field::Number(work.thread.0.into()),
-            Field::Number(dispatch),
-            Field::Number(kernel),
-            Field::Text(name),
-            Field::Number(work.correlation.0),
-            Field::Number(start),
-            Field::Number(end),
-            Field::Number(local),
-            Field::Number(work.resources.private.into()),
-            Field::Number(work.resources.registers.into()),
-            Field::Number(accumulators),
-            Field::Number(scalars),
-            Field::Number(x),
-            Field::Number(y),
-            Field::Number(z),
-            Field::Number(launch.grid[0]),
-            Field::Number(launch.grid[1]),
-            Field::Number(launch.grid[2]),
+            CsvField::Text("KERNEL_DISPATCH"),
+            CsvField::Text(&agent),
+            CsvField::Number(queue),
+            CsvField::Number(work.stream.into()),
+            CsvField::Number(work.thread.0.into()),
+            CsvField::Number(dispatch),
+            CsvField::Number(kernel),
+            CsvField::Text(name),
+            CsvField::Number(work.correlation.0),
+            CsvField::Number(start),
+            CsvField::Number(end),
+            CsvField::Number(local),
+            CsvField::Number(work.resources.private.into()),
+            CsvField::Number(work.resources.registers.into()),
+            CsvField::Number(accumulators),
+            CsvField::Number(scalars),
+            CsvField::Number(x),
+            CsvField::Number(y),
+            CsvField::Number(z),
+            CsvField::Number(launch.grid[0]),
+            CsvField::Number(launch.grid[1]),
+            CsvField::Number(launch.grid[2]),
         ];
         self.row(pid, "kernel_trace", KERNELS, &fields)?;
         // Tables of counters have sizes as one number, which is an argument of work that no other table describes.
@@ -414,25 +414,25 @@ impl CsvFolder {
             };
             *has_rows = true;
             let fields = [
-                Field::Number(work.correlation.0),
-                Field::Number(dispatch),
-                Field::Text(&agent),
-                Field::Number(queue),
-                Field::Number(pid.into()),
-                Field::Number(work.thread.0.into()),
-                Field::Number(grid),
-                Field::Number(kernel),
-                Field::Text(name),
-                Field::Number(workgroup),
-                Field::Number(local),
-                Field::Number(work.resources.private.into()),
-                Field::Number(work.resources.registers.into()),
-                Field::Number(accumulators),
-                Field::Number(scalars),
-                Field::Text(argument.name),
-                Field::Double(value),
-                Field::Number(start),
-                Field::Number(end),
+                CsvField::Number(work.correlation.0),
+                CsvField::Number(dispatch),
+                CsvField::Text(&agent),
+                CsvField::Number(queue),
+                CsvField::Number(pid.into()),
+                CsvField::Number(work.thread.0.into()),
+                CsvField::Number(grid),
+                CsvField::Number(kernel),
+                CsvField::Text(name),
+                CsvField::Number(workgroup),
+                CsvField::Number(local),
+                CsvField::Number(work.resources.private.into()),
+                CsvField::Number(work.resources.registers.into()),
+                CsvField::Number(accumulators),
+                CsvField::Number(scalars),
+                CsvField::Text(argument.name),
+                CsvField::Double(value),
+                CsvField::Number(start),
+                CsvField::Number(end),
             ];
             self.row(pid, "counter_collection", COUNTERS, &fields)?;
         }
@@ -462,16 +462,16 @@ impl CsvFolder {
             _ => "SYNCHRONIZATION",
         };
         let fields = [
-            Field::Text(kind),
-            Field::Text(direction),
-            Field::Number(work.stream.into()),
-            Field::Text(from),
-            Field::Text(to),
-            Field::Number(work.thread.0.into()),
-            Field::Number(work.correlation.0),
-            Field::Number(start),
-            Field::Number(end),
-            Field::Number(work.bytes),
+            CsvField::Text(kind),
+            CsvField::Text(direction),
+            CsvField::Number(work.stream.into()),
+            CsvField::Text(from),
+            CsvField::Text(to),
+            CsvField::Number(work.thread.0.into()),
+            CsvField::Number(work.correlation.0),
+            CsvField::Number(start),
+            CsvField::Number(end),
+            CsvField::Number(work.bytes),
         ];
         self.row(pid, "memory_copy_trace", COPIES, &fields)
     }
@@ -504,7 +504,7 @@ fn number_argument(work: &Work<'_>, name: &str) -> Option<u64> {
     }
 }
 
-fn number(argument: &Argument<'_>) -> Option<f64> {
+fn number(argument: &EventArgument<'_>) -> Option<f64> {
     match argument.value {
         Value::Uint(value) => Some(value as f64),
         Value::Int(value) => Some(value as f64),
@@ -594,13 +594,13 @@ impl Consumer for CsvFolder {
         let (process, thread) = self.place(instant.track);
         let pid = self.pid(process);
         let fields = [
-            Field::Text("MARKER_CORE_API"),
-            Field::Text(instant.name),
-            Field::Number(pid.into()),
-            Field::Number(thread.0.into()),
-            Field::Number(0),
-            Field::Number(instant.time.0),
-            Field::Number(instant.time.0),
+            CsvField::Text("MARKER_CORE_API"),
+            CsvField::Text(instant.name),
+            CsvField::Number(pid.into()),
+            CsvField::Number(thread.0.into()),
+            CsvField::Number(0),
+            CsvField::Number(instant.time.0),
+            CsvField::Number(instant.time.0),
         ];
         self.row(pid, "marker_api_trace", CALLS, &fields)
     }

@@ -10,7 +10,7 @@ const FIRST_ROW: u64 = 0x7800_0000;
 const MAX_REMEMBERED: usize = 1 << 12;
 
 /// The device, the stream and the queue of work.
-type Key = (u64, u32, QueueIndex);
+type StreamQueue = (u64, u32, QueueIndex);
 
 /// A row for a piece of work.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub(super) struct RowOfWork {
 /// The rows of all devices.
 #[derive(Debug, Default)]
 pub(super) struct DeviceRows {
-    queues: HashMap<Key, Vec<Row>>,
+    queues: HashMap<StreamQueue, Vec<RowIntervals>>,
     /// Devices and streams whose number is the id of a row.
     taken: HashSet<(u64, u32)>,
     count: u64,
 }
 
 #[derive(Debug)]
-struct Row {
+struct RowIntervals {
     tid: u64,
     /// Ends of pieces of work, by their begins.
     intervals: BTreeMap<u64, u64>,
@@ -41,7 +41,7 @@ struct Row {
     forgotten: u64,
 }
 
-impl Row {
+impl RowIntervals {
     /// Takes an interval if it overlaps no other one.
     fn take(&mut self, (start, end): (u64, u64)) -> bool {
         let before = self.intervals.range(..=start).next_back();
@@ -65,7 +65,7 @@ impl Row {
 
 impl DeviceRows {
     /// The row for work of a queue that takes this time: the first one that is free.
-    pub fn row(&mut self, key: Key, interval: (u64, u64)) -> RowOfWork {
+    pub fn row(&mut self, key: StreamQueue, interval: (u64, u64)) -> RowOfWork {
         let (device, stream, _) = key;
         let rows = self.queues.entry(key).or_default();
         if let Some(place) = rows.iter_mut().position(|row| row.take(interval)) {
@@ -82,7 +82,7 @@ impl DeviceRows {
             self.count += 1;
             FIRST_ROW + self.count
         };
-        rows.push(Row {
+        rows.push(RowIntervals {
             tid,
             intervals: BTreeMap::from([interval]),
             forgotten: 0,

@@ -15,4 +15,4 @@ pub use chrome::ChromeWriter;
 pub use csv::CsvFolder;
 #[cfg(feature = "parquet")]
 pub use parquet::ParquetFolder;
-pub use rows::{NoRows, RowWriter, Rows};
+pub use rows::{NoRows, RowSink, RowWriter};

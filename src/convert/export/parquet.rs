@@ -18,8 +18,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use super::rows::Rows;
-use super::schema::{Cell, ColumnType, Table};
+use super::rows::RowSink;
+use super::schema::{ColumnType, RowValue, TableSchema};
 
 /// Bytes of rows in memory, over all tables.
 const BUDGET: usize = 48 << 20;
@@ -33,7 +33,7 @@ const CELL: usize = 10;
 /// Writes rows into a folder of Parquet files.
 pub struct ParquetFolder {
     root: PathBuf,
-    parts: HashMap<(&'static str, i64), Part>,
+    parts: HashMap<(&'static str, i64), RankTable>,
     /// Bytes of all rows in memory.
     bytes: usize,
     /// Counts row groups, to find the file that was written to longest ago.
@@ -41,45 +41,45 @@ pub struct ParquetFolder {
 }
 
 /// One table of one rank.
-struct Part {
-    table: &'static Table,
+struct RankTable {
+    table: &'static TableSchema,
     rank: i64,
-    columns: Vec<Values>,
+    columns: Vec<ColumnValues>,
     rows: usize,
     bytes: usize,
-    file: Option<OpenFile>,
+    file: Option<ParquetFile>,
     /// Number of the next file.
     next: u32,
 }
 
-struct OpenFile {
+struct ParquetFile {
     writer: SerializedFileWriter<BufWriter<File>>,
     /// When it was last written to.
     used: u64,
 }
 
 /// The values of one column. For optional columns, levels say which rows have one.
-struct Values {
+struct ColumnValues {
     levels: Vec<i16>,
-    data: Data,
+    data: TypedValues,
 }
 
-enum Data {
+enum TypedValues {
     Int(Vec<i64>),
     Double(Vec<f64>),
     Bool(Vec<bool>),
     /// Places of the rows' texts in the list of distinct texts.
-    Text(Vec<u32>, Texts),
+    Text(Vec<u32>, DistinctTexts),
 }
 
 /// The distinct texts of a column in this row group.
 #[derive(Default)]
-struct Texts {
+struct DistinctTexts {
     list: Vec<ByteArray>,
     places: HashMap<Box<str>, u32>,
 }
 
-impl Texts {
+impl DistinctTexts {
     /// The place of a text, and the bytes that it takes if it is new.
     fn place(&mut self, text: &str) -> (u32, usize) {
         if let Some(place) = self.places.get(text) {
@@ -102,15 +102,15 @@ fn failed(error: ParquetError) -> io::Error {
     }
 }
 
-impl Values {
-    fn of(kind: ColumnType) -> Values {
+impl ColumnValues {
+    fn of(kind: ColumnType) -> ColumnValues {
         let data = match kind {
-            ColumnType::Int => Data::Int(Vec::new()),
-            ColumnType::Double => Data::Double(Vec::new()),
-            ColumnType::Bool => Data::Bool(Vec::new()),
-            ColumnType::Text => Data::Text(Vec::new(), Texts::default()),
+            ColumnType::Int => TypedValues::Int(Vec::new()),
+            ColumnType::Double => TypedValues::Double(Vec::new()),
+            ColumnType::Bool => TypedValues::Bool(Vec::new()),
+            ColumnType::Text => TypedValues::Text(Vec::new(), DistinctTexts::default()),
         };
-        Values {
+        ColumnValues {
             levels: Vec::new(),
             data,
         }
@@ -118,20 +118,20 @@ impl Values {
 
     /// Adds a value; the result is the number of bytes of a new text. Of a type that is not the column's, nothing is
     /// kept, so that its row has no value there.
-    fn add(&mut self, cell: Cell<'_>, optional: bool) -> usize {
+    fn add(&mut self, cell: RowValue<'_>, optional: bool) -> usize {
         let mut bytes = 0;
         let mut present = true;
         match (&mut self.data, cell) {
-            (Data::Int(list), Cell::Int(value)) => list.push(value),
-            (Data::Double(list), Cell::Double(value)) => list.push(value),
-            (Data::Bool(list), Cell::Bool(value)) => list.push(value),
-            (Data::Text(list, texts), Cell::Text(value)) => {
+            (TypedValues::Int(list), RowValue::Int(value)) => list.push(value),
+            (TypedValues::Double(list), RowValue::Double(value)) => list.push(value),
+            (TypedValues::Bool(list), RowValue::Bool(value)) => list.push(value),
+            (TypedValues::Text(list, texts), RowValue::Text(value)) => {
                 let (place, added) = texts.place(value);
                 list.push(place);
                 bytes = added;
             }
             (data, cell) => {
-                debug_assert!(cell == Cell::Null && optional, "{cell:?}");
+                debug_assert!(cell == RowValue::Null && optional, "{cell:?}");
                 present = false;
                 if !optional {
                     data.push_default();
@@ -145,19 +145,19 @@ impl Values {
     }
 }
 
-impl Data {
+impl TypedValues {
     fn push_default(&mut self) {
         match self {
-            Data::Int(list) => list.push(0),
-            Data::Double(list) => list.push(0.0),
-            Data::Bool(list) => list.push(false),
-            Data::Text(list, texts) => list.push(texts.place("").0),
+            TypedValues::Int(list) => list.push(0),
+            TypedValues::Double(list) => list.push(0.0),
+            TypedValues::Bool(list) => list.push(false),
+            TypedValues::Text(list, texts) => list.push(texts.place("").0),
         }
     }
 }
 
 /// The schema of a table.
-fn schema(table: &Table) -> ParquetResult<TypePtr> {
+fn schema(table: &TableSchema) -> ParquetResult<TypePtr> {
     let mut fields = Vec::new();
     for column in table.columns {
         let (physical, logical) = match column.kind {
@@ -180,9 +180,9 @@ fn schema(table: &Table) -> ParquetResult<TypePtr> {
     Ok(Arc::new(table.build()?))
 }
 
-impl Part {
-    fn new(table: &'static Table, rank: i64) -> Part {
-        let mut part = Part {
+impl RankTable {
+    fn new(table: &'static TableSchema, rank: i64) -> RankTable {
+        let mut part = RankTable {
             table,
             rank,
             columns: Vec::new(),
@@ -198,12 +198,14 @@ impl Part {
     /// Empties the rows; the result is the number of bytes that they took.
     fn clear(&mut self) -> usize {
         let columns = self.table.columns.iter();
-        self.columns = columns.map(|column| Values::of(column.kind)).collect();
+        self.columns = columns
+            .map(|column| ColumnValues::of(column.kind))
+            .collect();
         self.rows = 0;
         std::mem::take(&mut self.bytes)
     }
 
-    fn add(&mut self, cells: &[Cell<'_>]) -> usize {
+    fn add(&mut self, cells: &[RowValue<'_>]) -> usize {
         debug_assert_eq!(cells.len(), self.table.columns.len());
         let mut bytes = CELL * cells.len();
         let columns = self.columns.iter_mut().zip(self.table.columns);
@@ -229,7 +231,7 @@ impl Part {
         let schema = schema(self.table).map_err(failed)?;
         let writer = SerializedFileWriter::new(BufWriter::new(file), schema, Arc::new(properties))
             .map_err(failed)?;
-        self.file = Some(OpenFile { writer, used });
+        self.file = Some(ParquetFile { writer, used });
         Ok(())
     }
 
@@ -245,14 +247,16 @@ impl Part {
             };
             let levels = Some(&values.levels[..]).filter(|levels| !levels.is_empty());
             match &values.data {
-                Data::Int(list) => column
+                TypedValues::Int(list) => column
                     .typed::<Int64Type>()
                     .write_batch(list, levels, None)?,
-                Data::Double(list) => column
+                TypedValues::Double(list) => column
                     .typed::<DoubleType>()
                     .write_batch(list, levels, None)?,
-                Data::Bool(list) => column.typed::<BoolType>().write_batch(list, levels, None)?,
-                Data::Text(list, texts) => {
+                TypedValues::Bool(list) => {
+                    column.typed::<BoolType>().write_batch(list, levels, None)?
+                }
+                TypedValues::Text(list, texts) => {
                     let list = list.iter().map(|place| texts.list[*place as usize].clone());
                     let list: Vec<ByteArray> = list.collect();
                     column
@@ -306,23 +310,28 @@ impl ParquetFolder {
     /// Closes the file that was written to longest ago, if there are as many as may be open.
     fn close_oldest(&mut self) -> io::Result<()> {
         let open = self.parts.values_mut().filter(|part| part.file.is_some());
-        let open: Vec<&mut Part> = open.collect();
+        let open: Vec<&mut RankTable> = open.collect();
         if open.len() < MAX_FILES {
             return Ok(());
         }
-        let used = |part: &Part| part.file.as_ref().map_or(0, |file| file.used);
+        let used = |part: &RankTable| part.file.as_ref().map_or(0, |file| file.used);
         let oldest = open.into_iter().min_by_key(|part| used(part));
-        oldest.map_or(Ok(()), Part::close)
+        oldest.map_or(Ok(()), RankTable::close)
     }
 }
 
-impl Rows for ParquetFolder {
-    fn row(&mut self, table: &'static Table, rank: i64, cells: &[Cell<'_>]) -> io::Result<()> {
+impl RowSink for ParquetFolder {
+    fn row(
+        &mut self,
+        table: &'static TableSchema,
+        rank: i64,
+        cells: &[RowValue<'_>],
+    ) -> io::Result<()> {
         let key = (table.name, rank);
         let part = self
             .parts
             .entry(key)
-            .or_insert_with(|| Part::new(table, rank));
+            .or_insert_with(|| RankTable::new(table, rank));
         self.bytes += part.add(cells);
         if part.rows >= MAX_ROWS {
             self.write(key)?;

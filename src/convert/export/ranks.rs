@@ -1,6 +1,6 @@
 //! Ranks of a parallel program.
 
-use gputrail_trace::model::{Argument, Process};
+use gputrail_trace::model::{EventArgument, Process};
 
 use super::spans::text_argument;
 
@@ -23,7 +23,7 @@ pub(super) fn rank_of(process: &Process<'_>) -> i64 {
 /// says them beside the kernel or as NCCL and RCCL name their kernels.
 pub(crate) fn collective<'v>(
     name: &'v str,
-    arguments: &[Argument<'v>],
+    arguments: &[EventArgument<'v>],
 ) -> Option<(&'v str, &'v str)> {
     if let Some(collective) = text_argument(arguments, "Collective name") {
         let group = text_argument(arguments, "Process Group Name");

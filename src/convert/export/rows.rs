@@ -4,22 +4,27 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 
 use super::ranks::{NO_RANK, collective, rank_of};
-use super::schema::{self, Cell, Table};
+use super::schema::{self, RowValue, TableSchema};
 use super::spans::{OpenSpans, Span};
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{AgentId, CodeObjectId, KernelId, Nanos, SamplingMethod, ThreadId};
 use gputrail_trace::json;
 use gputrail_trace::model::{
-    Agent, AgentIndex, Argument, Call, CodeAddress, Consumer, CounterBlock, CounterIndex,
-    CounterUnit, CounterValue, EventId, FlowPoint, Instant, Loss, Note, Parent, Process,
+    Agent, AgentIndex, Call, CodeAddress, Consumer, CounterBlock, CounterIndex, CounterUnit,
+    CounterValue, EventArgument, EventId, FlowPoint, Instant, Loss, Note, Parent, Process,
     ProcessIndex, Queue, QueueIndex, SamplerIndex, Samples, Slice, SliceEnd, StackSamples, Track,
     TrackIndex, TrackKind, Work, WorkKind,
 };
 
 /// Takes rows.
-pub trait Rows: Send {
+pub trait RowSink: Send {
     /// A row of `table` about a process of rank `rank`.
-    fn row(&mut self, table: &'static Table, rank: i64, cells: &[Cell<'_>]) -> io::Result<()>;
+    fn row(
+        &mut self,
+        table: &'static TableSchema,
+        rank: i64,
+        cells: &[RowValue<'_>],
+    ) -> io::Result<()>;
 
     /// There are no more rows.
     fn finish(&mut self) -> io::Result<()>;
@@ -29,8 +34,8 @@ pub trait Rows: Send {
 #[derive(Copy, Clone, Debug)]
 pub struct NoRows;
 
-impl Rows for NoRows {
-    fn row(&mut self, _: &'static Table, _: i64, _: &[Cell<'_>]) -> io::Result<()> {
+impl RowSink for NoRows {
+    fn row(&mut self, _: &'static TableSchema, _: i64, _: &[RowValue<'_>]) -> io::Result<()> {
         Ok(())
     }
 
@@ -47,13 +52,13 @@ pub struct RowWriter<R> {
     processes: Vec<i64>,
     /// Rank of the process that was declared last.
     rank: i64,
-    tracks: Vec<TrackPlace>,
+    tracks: Vec<RowTrack>,
     agents: Vec<Agent>,
     /// Agents that have a row, by rank.
     known_agents: BTreeSet<(i64, u32)>,
     blocks: BTreeMap<CounterIndex, CounterBlock>,
     open: OpenSpans,
-    samplers: HashMap<SamplerIndex, Sampler>,
+    samplers: HashMap<SamplerIndex, DeclaredSampler>,
     /// Attributes that have come before the process of their recording.
     attributes: Vec<(String, String)>,
     left_out: u64,
@@ -61,7 +66,7 @@ pub struct RowWriter<R> {
 
 /// A track.
 #[derive(Clone, Debug)]
-struct TrackPlace {
+struct RowTrack {
     rank: i64,
     process: Option<ProcessIndex>,
     thread: Option<ThreadId>,
@@ -71,7 +76,7 @@ struct TrackPlace {
 
 /// The declarations of a sampler.
 #[derive(Debug, Default)]
-struct Sampler {
+struct DeclaredSampler {
     process: Option<ProcessIndex>,
     texts: HashMap<u32, String>,
     agents: HashMap<AgentId, String>,
@@ -79,7 +84,7 @@ struct Sampler {
     addresses: HashMap<u32, CodeAddress>,
 }
 
-impl Sampler {
+impl DeclaredSampler {
     fn declare(&mut self, part: &Samples) {
         self.process = part.process.or(self.process);
         self.texts.extend(part.texts.iter().cloned());
@@ -95,22 +100,24 @@ impl Sampler {
     }
 
     /// Function, file and line of an address.
-    fn source(&self, address: Option<&CodeAddress>) -> [Cell<'_>; 3] {
+    fn source(&self, address: Option<&CodeAddress>) -> [RowValue<'_>; 3] {
         let Some(frame) = address.and_then(|address| address.frames.first()) else {
-            return [Cell::Null; 3];
+            return [RowValue::Null; 3];
         };
         [
-            Cell::Text(self.text(frame.function)),
+            RowValue::Text(self.text(frame.function)),
             frame
                 .file
-                .map_or(Cell::Null, |file| Cell::Text(self.text(file))),
-            frame.line.map_or(Cell::Null, |line| Cell::Int(line.into())),
+                .map_or(RowValue::Null, |file| RowValue::Text(self.text(file))),
+            frame
+                .line
+                .map_or(RowValue::Null, |line| RowValue::Int(line.into())),
         ]
     }
 }
 
 /// A name for the state of a sampled wave.
-fn state(outcome: Outcome) -> &'static str {
+fn state(outcome: WaveOutcome) -> &'static str {
     match outcome {
         outcome if outcome.method != SamplingMethod::STOCHASTIC => "unknown",
         outcome if outcome.issued() => "issued",
@@ -118,56 +125,56 @@ fn state(outcome: Outcome) -> &'static str {
     }
 }
 
-fn whole(number: impl Into<u64>) -> Cell<'static> {
-    Cell::Int(number.into() as i64)
+fn whole(number: impl Into<u64>) -> RowValue<'static> {
+    RowValue::Int(number.into() as i64)
 }
 
-fn maybe(number: Option<impl Into<u64>>) -> Cell<'static> {
-    number.map_or(Cell::Null, whole)
+fn maybe(number: Option<impl Into<u64>>) -> RowValue<'static> {
+    number.map_or(RowValue::Null, whole)
 }
 
 /// A number for which 0 stands for none.
-fn known(number: impl Into<u64>) -> Cell<'static> {
+fn known(number: impl Into<u64>) -> RowValue<'static> {
     Some(number.into())
         .filter(|number| *number != 0)
-        .map_or(Cell::Null, whole)
+        .map_or(RowValue::Null, whole)
 }
 
-fn time(time: Option<Nanos>) -> Cell<'static> {
+fn time(time: Option<Nanos>) -> RowValue<'static> {
     maybe(time.map(|time| time.0))
 }
 
 /// A text; no value if it is empty.
-fn text(text: &str) -> Cell<'_> {
+fn text(text: &str) -> RowValue<'_> {
     match text {
-        "" => Cell::Null,
-        text => Cell::Text(text),
+        "" => RowValue::Null,
+        text => RowValue::Text(text),
     }
 }
 
-fn agent_cell(agent: AgentIndex) -> Cell<'static> {
+fn agent_cell(agent: AgentIndex) -> RowValue<'static> {
     match agent {
-        AgentIndex::UNKNOWN => Cell::Null,
+        AgentIndex::UNKNOWN => RowValue::Null,
         agent => whole(agent.0),
     }
 }
 
-fn process_cell(process: Option<ProcessIndex>) -> Cell<'static> {
+fn process_cell(process: Option<ProcessIndex>) -> RowValue<'static> {
     maybe(process.map(|process| process.0))
 }
 
-fn value_cells(value: CounterValue) -> [Cell<'static>; 2] {
+fn value_cells(value: CounterValue) -> [RowValue<'static>; 2] {
     match value {
-        CounterValue::Int(value) => [Cell::Double(value as f64), Cell::Int(value)],
-        CounterValue::Double(value) => [Cell::Double(value), Cell::Null],
+        CounterValue::Int(value) => [RowValue::Double(value as f64), RowValue::Int(value)],
+        CounterValue::Double(value) => [RowValue::Double(value), RowValue::Null],
     }
 }
 
-fn object(arguments: &[Argument<'_>]) -> String {
+fn object(arguments: &[EventArgument<'_>]) -> String {
     json::object(arguments.iter().copied())
 }
 
-impl<R: Rows> RowWriter<R> {
+impl<R: RowSink> RowWriter<R> {
     /// Passes rows on to `rows`.
     pub fn new(rows: R) -> RowWriter<R> {
         RowWriter {
@@ -200,7 +207,7 @@ impl<R: Rows> RowWriter<R> {
         rank.copied().unwrap_or(self.rank)
     }
 
-    fn place(&self, track: TrackIndex) -> io::Result<TrackPlace> {
+    fn place(&self, track: TrackIndex) -> io::Result<RowTrack> {
         let place = self.tracks.get(track.0 as usize);
         place
             .cloned()
@@ -220,8 +227,8 @@ impl<R: Rows> RowWriter<R> {
             rank,
             &[
                 whole(index.0),
-                Cell::Text(&agent.title),
-                Cell::Text(&agent.name),
+                RowValue::Text(&agent.title),
+                RowValue::Text(&agent.name),
                 text(&agent.vendor),
                 text(&agent.model),
                 text(&agent.architecture),
@@ -232,14 +239,14 @@ impl<R: Rows> RowWriter<R> {
 
     fn write_attributes(&mut self) -> io::Result<()> {
         for (key, value) in std::mem::take(&mut self.attributes) {
-            let cells = [Cell::Text(&key), Cell::Text(&value)];
+            let cells = [RowValue::Text(&key), RowValue::Text(&value)];
             self.rows.row(&schema::RECORDINGS, self.rank, &cells)?;
         }
         Ok(())
     }
 
     fn span(&mut self, span: &Span<'_>) -> io::Result<()> {
-        let (name, category) = (Cell::Text(&span.name), Cell::Text(&span.category));
+        let (name, category) = (RowValue::Text(&span.name), RowValue::Text(&span.category));
         let (start, end, duration) = (whole(span.start.0), time(span.end), maybe(span.duration()));
         let depth = whole(span.depth);
         let correlation = known(span.correlation.0);
@@ -272,7 +279,7 @@ impl<R: Rows> RowWriter<R> {
             track,
             name,
             category,
-            Cell::Text(call.group),
+            RowValue::Text(call.group),
             start,
             end,
             duration,
@@ -280,17 +287,17 @@ impl<R: Rows> RowWriter<R> {
             correlation,
             known(call.external.0),
             call.error
-                .map_or(Cell::Null, |error| Cell::Int(error.into())),
+                .map_or(RowValue::Null, |error| RowValue::Int(error.into())),
             arguments,
         ];
         self.rows.row(&schema::CALLS, rank, &cells)?;
         for (kind, list) in [("submits", &call.submitted), ("waits", &call.waited)] {
             for event in list {
                 let cells = [
-                    Cell::Text(kind),
+                    RowValue::Text(kind),
                     process,
                     correlation,
-                    Cell::Null,
+                    RowValue::Null,
                     whole(event.0),
                 ];
                 self.rows.row(&schema::DEPENDENCIES, rank, &cells)?;
@@ -309,7 +316,7 @@ impl<R: Rows> RowWriter<R> {
                 whole(point.flow.0),
                 whole(track.0),
                 whole(time.0),
-                Cell::Bool(point.last),
+                RowValue::Bool(point.last),
             ];
             self.rows.row(&schema::FLOWS, rank, &cells)?;
         }
@@ -317,7 +324,7 @@ impl<R: Rows> RowWriter<R> {
     }
 
     /// Rows of the counts and of the single samples of one part.
-    fn sample_rows(&mut self, part: &Samples, sampler: &Sampler) -> io::Result<()> {
+    fn sample_rows(&mut self, part: &Samples, sampler: &DeclaredSampler) -> io::Result<()> {
         let rank = sampler.process.map_or(self.rank, |p| self.rank_of(p));
         let process = process_cell(sampler.process);
         let name = |found: Option<&String>| found.map_or("", |name| name).to_owned();
@@ -329,19 +336,19 @@ impl<R: Rows> RowWriter<R> {
             for outcome in &count.outcomes {
                 let cells = [
                     process,
-                    Cell::Text(&agent),
-                    Cell::Text(&kernel),
-                    Cell::Text(address.map_or("", |address| sampler.text(address.symbol))),
+                    RowValue::Text(&agent),
+                    RowValue::Text(&kernel),
+                    RowValue::Text(address.map_or("", |address| sampler.text(address.symbol))),
                     function,
                     file,
                     line,
-                    Cell::Text(address.map_or("", |address| sampler.text(address.instruction))),
+                    RowValue::Text(address.map_or("", |address| sampler.text(address.instruction))),
                     address
                         .filter(|address| address.code_object != CodeObjectId::default())
-                        .map_or(Cell::Null, |address| whole(address.code_object.0)),
+                        .map_or(RowValue::Null, |address| whole(address.code_object.0)),
                     whole(address.map_or(0, |address| address.offset)),
-                    Cell::Text(outcome.outcome.method.name().unwrap_or("unknown")),
-                    Cell::Text(state(outcome.outcome)),
+                    RowValue::Text(outcome.outcome.method.name().unwrap_or("unknown")),
+                    RowValue::Text(state(outcome.outcome)),
                     whole(outcome.samples),
                 ];
                 self.rows.row(&schema::SAMPLES, rank, &cells)?;
@@ -355,13 +362,13 @@ impl<R: Rows> RowWriter<R> {
             let cells = [
                 process,
                 whole(sample.time.0),
-                Cell::Text(&agent),
-                Cell::Text(&kernel),
-                Cell::Text(address.map_or("", |address| sampler.text(address.instruction))),
+                RowValue::Text(&agent),
+                RowValue::Text(&kernel),
+                RowValue::Text(address.map_or("", |address| sampler.text(address.instruction))),
                 function,
                 file,
                 line,
-                Cell::Text(state(sample.outcome)),
+                RowValue::Text(state(sample.outcome)),
                 known(sample.work.0),
                 known(sample.correlation.0),
                 known(sample.external.0),
@@ -373,7 +380,7 @@ impl<R: Rows> RowWriter<R> {
     }
 }
 
-impl<R: Rows> Consumer for RowWriter<R> {
+impl<R: RowSink> Consumer for RowWriter<R> {
     gputrail_trace::leave_out!(clocks stack);
 
     fn attributes(&mut self, attributes: &[(String, String)]) -> io::Result<()> {
@@ -398,7 +405,7 @@ impl<R: Rows> Consumer for RowWriter<R> {
             &[
                 whole(index.0),
                 whole(process.pid.0),
-                Cell::Text(process.name),
+                RowValue::Text(process.name),
                 text(process.rank),
                 text(&command),
             ],
@@ -425,7 +432,7 @@ impl<R: Rows> Consumer for RowWriter<R> {
             Parent::Process(process) => Some(process),
             _ => own.or(above.and_then(|place| place.process)),
         };
-        let place = TrackPlace {
+        let place = RowTrack {
             rank: process.map_or(self.rank, |process| self.rank_of(process)),
             process,
             thread: thread.or(above.and_then(|place| place.thread)),
@@ -437,8 +444,8 @@ impl<R: Rows> Consumer for RowWriter<R> {
             process_cell(process),
             maybe(place.thread.map(|thread| thread.0)),
             maybe(parent.as_ref().map(|(parent, _)| parent.0)),
-            Cell::Text(kind),
-            Cell::Text(track.name),
+            RowValue::Text(kind),
+            RowValue::Text(track.name),
         ];
         self.rows.row(&schema::TRACKS, place.rank, &cells)?;
         self.tracks.push(place);
@@ -452,9 +459,9 @@ impl<R: Rows> Consumer for RowWriter<R> {
             whole(index.0),
             whole(queue.process.0),
             agent_cell(queue.agent),
-            Cell::Text(queue.domain.name().unwrap_or("other")),
-            Cell::Text(queue.name),
-            Cell::Bool(queue.out_of_order),
+            RowValue::Text(queue.domain.name().unwrap_or("other")),
+            RowValue::Text(queue.name),
+            RowValue::Bool(queue.out_of_order),
         ];
         self.rows.row(&schema::QUEUES, rank, &cells)
     }
@@ -506,8 +513,8 @@ impl<R: Rows> Consumer for RowWriter<R> {
             process_cell(place.process),
             maybe(place.thread.map(|thread| thread.0)),
             whole(instant.track.0),
-            Cell::Text(instant.name),
-            Cell::Text(instant.category),
+            RowValue::Text(instant.name),
+            RowValue::Text(instant.category),
             whole(instant.time.0),
             text(&arguments),
         ];
@@ -530,7 +537,7 @@ impl<R: Rows> Consumer for RowWriter<R> {
         let grid = |axis: usize| maybe(launch.map(|launch| launch.grid[axis]));
         let group = |axis: usize| match launch {
             Some(launch) => known(launch.workgroup[axis]),
-            None => Cell::Null,
+            None => RowValue::Null,
         };
         let collective = match work.stage.kind {
             WorkKind::Kernel => collective(work.stage.name, work.arguments),
@@ -544,8 +551,8 @@ impl<R: Rows> Consumer for RowWriter<R> {
             agent_cell(work.agent),
             whole(work.queue.0),
             whole(work.stream),
-            Cell::Text(kind),
-            Cell::Text(work.stage.name),
+            RowValue::Text(kind),
+            RowValue::Text(work.stage.name),
             text(work.stage.demangled),
             time(ran.map(|(start, _)| start)),
             time(ran.map(|(_, end)| end)),
@@ -566,18 +573,18 @@ impl<R: Rows> Consumer for RowWriter<R> {
             known(resources.static_local),
             known(resources.dynamic_local),
             known(resources.private),
-            collective.map_or(Cell::Null, |(name, _)| Cell::Text(name)),
-            collective.map_or(Cell::Null, |(_, group)| text(group)),
-            Cell::Int(work.status.into()),
-            work.unfinished.map_or(Cell::Null, Cell::Text),
+            collective.map_or(RowValue::Null, |(name, _)| RowValue::Text(name)),
+            collective.map_or(RowValue::Null, |(_, group)| text(group)),
+            RowValue::Int(work.status.into()),
+            work.unfinished.map_or(RowValue::Null, RowValue::Text),
             text(&arguments),
         ];
         self.rows.row(&schema::WORK, rank, &cells)?;
         for EventId(other) in work.waits {
             let cells = [
-                Cell::Text("after"),
+                RowValue::Text("after"),
                 whole(work.process.0),
-                Cell::Null,
+                RowValue::Null,
                 maybe(work.event.map(|event| event.0)),
                 whole(*other),
             ];
@@ -591,10 +598,10 @@ impl<R: Rows> Consumer for RowWriter<R> {
         let [double, exact] = value_cells(value);
         let cells = [
             process_cell(place.process),
-            Cell::Null,
+            RowValue::Null,
             whole(track.0),
-            Cell::Text(&place.name),
-            Cell::Text(place.unit.map_or("", CounterUnit::name)),
+            RowValue::Text(&place.name),
+            RowValue::Text(place.unit.map_or("", CounterUnit::name)),
             whole(time.0),
             double,
             exact,
@@ -618,9 +625,9 @@ impl<R: Rows> Consumer for RowWriter<R> {
             let cells = [
                 whole(block.process.0),
                 agent_cell(block.agent),
-                Cell::Null,
-                Cell::Text(&counter.name),
-                Cell::Text(CounterUnit::name(counter.unit)),
+                RowValue::Null,
+                RowValue::Text(&counter.name),
+                RowValue::Text(CounterUnit::name(counter.unit)),
                 whole(time.0),
                 double,
                 exact,
@@ -648,7 +655,7 @@ impl<R: Rows> Consumer for RowWriter<R> {
         let cells = [
             process_cell(loss.process),
             known(loss.thread.0),
-            Cell::Text(loss.kind.name().unwrap_or("")),
+            RowValue::Text(loss.kind.name().unwrap_or("")),
             whole(loss.count),
             whole(loss.first.0),
             whole(loss.last.0),
@@ -661,7 +668,7 @@ impl<R: Rows> Consumer for RowWriter<R> {
         let cells = [
             whole(note.process.0),
             whole(note.time.0),
-            Cell::Text(note.name),
+            RowValue::Text(note.name),
             text(&arguments),
         ];
         self.rows

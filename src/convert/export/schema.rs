@@ -17,7 +17,7 @@ pub enum ColumnType {
 
 /// A column.
 #[derive(Copy, Clone, Debug)]
-pub struct Column {
+pub struct ColumnSchema {
     /// Its name.
     pub name: &'static str,
     /// Its type.
@@ -30,18 +30,18 @@ pub struct Column {
 
 /// A table.
 #[derive(Debug)]
-pub struct Table {
+pub struct TableSchema {
     /// Its name.
     pub name: &'static str,
     /// A description of a row.
     pub about: &'static str,
     /// Its columns.
-    pub columns: &'static [Column],
+    pub columns: &'static [ColumnSchema],
 }
 
 /// A value of a row.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Cell<'a> {
+pub enum RowValue<'a> {
     /// No value.
     Null,
     /// For [`ColumnType::Int`].
@@ -60,10 +60,10 @@ macro_rules! tables {
     })*) => {
         $(
             #[doc = concat!("The table `", $name, "`.")]
-            pub static $id: Table = Table {
+            pub static $id: TableSchema = TableSchema {
                 name: $name,
                 about: $text,
-                columns: &[$(Column {
+                columns: &[$(ColumnSchema {
                     name: $column,
                     kind: ColumnType::$kind,
                     optional: tables!(@ $($optional)?),
@@ -73,7 +73,7 @@ macro_rules! tables {
         )*
 
         /// All tables.
-        pub static TABLES: &[&Table] = &[$(&$id),*];
+        pub static TABLES: &[&TableSchema] = &[$(&$id),*];
     };
     (@) => { false };
     (@ optional) => { true };
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     /// A table as it stands in the documentation.
-    fn documented(table: &Table) -> String {
+    fn documented(table: &TableSchema) -> String {
         let mut text = format!(
             "## {}\n\n{}\n\n| column | type | |\n|---|---|---|\n",
             table.name, table.about

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use gputrail_record::{CorrelationId, ExternalId, Nanos, ThreadId};
 use gputrail_trace::json;
 use gputrail_trace::model::{
-    Argument, Call, EventId, ProcessIndex, Slice, SliceEnd, TrackIndex, Value,
+    Call, EventArgument, EventId, ProcessIndex, Slice, SliceEnd, TrackIndex, Value,
 };
 
 /// Maximum number of open spans that are held. Further ones are passed on without their ends.
@@ -59,7 +59,7 @@ impl<'a> Span<'a> {
         let category = function.category.as_deref().or(function.domain.name());
         let names = function.parameters.iter().map(|parameter| &*parameter.name);
         let arguments = names.zip(call.arguments);
-        let arguments = arguments.map(|(name, value)| Argument {
+        let arguments = arguments.map(|(name, value)| EventArgument {
             name,
             value: *value,
         });
@@ -168,7 +168,7 @@ impl OpenSpans {
 }
 
 /// The text of an argument called `name`.
-pub(super) fn text_argument<'v>(arguments: &[Argument<'v>], name: &str) -> Option<&'v str> {
+pub(super) fn text_argument<'v>(arguments: &[EventArgument<'v>], name: &str) -> Option<&'v str> {
     let found = arguments.iter().find(|argument| argument.name == name)?;
     match found.value {
         Value::Text(text) => Some(text),

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-use super::{Report, Source};
+use super::{InputFile, Report};
 use gputrail_record::{CorrelationId, Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
     Consumer, Parent, Process, ProcessIndex, Slice, Stream, TraceHeader, Track, TrackIndex,
@@ -46,32 +46,36 @@ pub(super) fn is_file(head: &[u8]) -> bool {
 
 /// A line of the file, parsed.
 #[derive(Debug, PartialEq)]
-enum Line<'a> {
+enum MarkerLine<'a> {
     /// The id of a thread, or a number of lines.
     Number(u64),
     Begin(&'a str, u64, &'a str),
     End(u64),
 }
 
-fn parse(line: &str) -> Option<Line<'_>> {
+fn parse(line: &str) -> Option<MarkerLine<'_>> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     Some(match words[..] {
         // A name may be empty.
         ["clBeginPerfMarker", time, group] if time.parse::<u64>().is_ok() => {
-            Line::Begin("", time.parse().ok()?, group)
+            MarkerLine::Begin("", time.parse().ok()?, group)
         }
-        ["clBeginPerfMarker", name, time, group] => Line::Begin(name, time.parse().ok()?, group),
-        ["clBeginPerfMarker", name, time] => Line::Begin(name, time.parse().ok()?, DEFAULT_GROUP),
+        ["clBeginPerfMarker", name, time, group] => {
+            MarkerLine::Begin(name, time.parse().ok()?, group)
+        }
+        ["clBeginPerfMarker", name, time] => {
+            MarkerLine::Begin(name, time.parse().ok()?, DEFAULT_GROUP)
+        }
         ["clEndPerfMarker", time] | ["clEndPerfMarkerEx", time, ..] => {
-            Line::End(time.parse().ok()?)
+            MarkerLine::End(time.parse().ok()?)
         }
-        [number] => Line::Number(number.parse().ok()?),
+        [number] => MarkerLine::Number(number.parse().ok()?),
         _ => return None,
     })
 }
 
 /// The thread whose lines are being read.
-struct Thread {
+struct MarkerThread {
     id: ThreadId,
     /// Its track; `None` for a thread beyond the maximum number of tracks, whose markers are counted.
     track: Option<TrackIndex>,
@@ -89,7 +93,7 @@ struct Thread {
     time: u64,
 }
 
-impl Thread {
+impl MarkerThread {
     /// A line of the thread has been read.
     fn count_line(&mut self) {
         self.lines = self.lines.map(|lines| lines.saturating_sub(1));
@@ -105,22 +109,22 @@ impl Thread {
     }
 }
 
-struct Reading<'a> {
+struct MarkerImport<'a> {
     file: &'a Path,
     stream: Stream<'a>,
     report: &'a mut Report,
-    thread: Option<Thread>,
+    thread: Option<MarkerThread>,
     has_process: bool,
     tracks: usize,
 }
 
 /// Passes the markers of a file to `consumer`.
 pub(super) fn read(
-    source: &Source,
+    source: &InputFile,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let mut reading = Reading {
+    let mut reading = MarkerImport {
         file: source.name(),
         stream: Stream::new(consumer),
         report,
@@ -146,7 +150,7 @@ pub(super) fn read(
         reading.line(&bytes, offset)?;
         offset += length;
     }
-    if let Some(Thread { lines, .. }) = &reading.thread
+    if let Some(MarkerThread { lines, .. }) = &reading.thread
         && *lines != Some(0)
     {
         let expected = "the lines of a thread, as many as it announces";
@@ -173,7 +177,7 @@ fn read_line(reader: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<u64> 
     Ok(length)
 }
 
-impl Reading<'_> {
+impl MarkerImport<'_> {
     fn line(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         if offset == 0 && is_file(bytes) || bytes.trim_ascii().is_empty() {
             return Ok(());
@@ -184,19 +188,19 @@ impl Reading<'_> {
         } else {
             parse(&text)
         };
-        let is_in_lines = |thread: &Thread| thread.lines.is_some_and(|lines| lines > 0);
+        let is_in_lines = |thread: &MarkerThread| thread.lines.is_some_and(|lines| lines > 0);
         match (line, &mut self.thread) {
-            (Some(Line::Number(count)), Some(thread)) if thread.lines.is_none() => {
+            (Some(MarkerLine::Number(count)), Some(thread)) if thread.lines.is_none() => {
                 thread.lines = Some(count);
                 Ok(())
             }
-            (Some(Line::Number(id)), thread) if !thread.as_ref().is_some_and(is_in_lines) => {
+            (Some(MarkerLine::Number(id)), thread) if !thread.as_ref().is_some_and(is_in_lines) => {
                 self.thread(id)
             }
-            (Some(Line::Begin(name, time, group)), Some(thread)) if is_in_lines(thread) => {
+            (Some(MarkerLine::Begin(name, time, group)), Some(thread)) if is_in_lines(thread) => {
                 self.begin(name, time, group, offset)
             }
-            (Some(Line::End(time)), Some(thread)) if is_in_lines(thread) => {
+            (Some(MarkerLine::End(time)), Some(thread)) if is_in_lines(thread) => {
                 thread.count_line();
                 self.end_marker(Some(time), offset)
             }
@@ -259,7 +263,7 @@ impl Reading<'_> {
             None
         };
         self.tracks += usize::from(track.is_some());
-        self.thread = Some(Thread {
+        self.thread = Some(MarkerThread {
             id,
             track,
             lines: None,

@@ -3,13 +3,13 @@
 use std::io;
 
 use super::sqlite::Database;
-use super::{Report, Source, nsys, rocprofv3};
+use super::{InputFile, Report, nsys, rocprofv3};
 use gputrail_trace::model::{Consumer, TraceHeader};
 
 /// Passes on the databases of a recording: one of Nsight Systems, or those of a run of rocprofv3. Sorting takes about `budget`
 /// bytes of memory.
 pub(super) fn read(
-    sources: &[Source],
+    sources: &[InputFile],
     budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,

@@ -11,7 +11,7 @@ const ROCPD: &[u8] = b"rocpd_";
 
 /// A format of recordings.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum InputFormat {
     /// A capture of gputrail.
     Capture,
     /// A Perfetto trace.
@@ -30,75 +30,78 @@ pub enum Format {
     ClPerfMarker,
 }
 
-impl Format {
+impl InputFormat {
     /// All formats that can be read.
-    pub const ALL: [Format; 8] = [
-        Format::Capture,
-        Format::Perfetto,
-        Format::ChromeTrace,
-        Format::RocprofCsv,
-        Format::RocprofJson,
-        Format::Rocpd,
-        Format::NsightSystems,
-        Format::ClPerfMarker,
+    pub const ALL: [InputFormat; 8] = [
+        InputFormat::Capture,
+        InputFormat::Perfetto,
+        InputFormat::ChromeTrace,
+        InputFormat::RocprofCsv,
+        InputFormat::RocprofJson,
+        InputFormat::Rocpd,
+        InputFormat::NsightSystems,
+        InputFormat::ClPerfMarker,
     ];
 
     /// The format of a file with these first (unpacked) bytes.
-    pub fn recognise(head: &[u8]) -> Option<Format> {
+    pub fn recognise(head: &[u8]) -> Option<InputFormat> {
         if head.starts_with(b"GPUTRAIL") {
-            return Some(Format::Capture);
+            return Some(InputFormat::Capture);
         }
         if head.starts_with(SQLITE) {
             // The schema stands near the beginning; the reader looks at the tables themselves.
             let is_rocpd = head.windows(ROCPD.len()).any(|part| part == ROCPD);
             return Some(if is_rocpd {
-                Format::Rocpd
+                InputFormat::Rocpd
             } else {
-                Format::NsightSystems
+                InputFormat::NsightSystems
             });
         }
         if clperfmarker::is_file(head) {
-            return Some(Format::ClPerfMarker);
+            return Some(InputFormat::ClPerfMarker);
         }
         if rocprofv3::is_json(head) {
-            return Some(Format::RocprofJson);
+            return Some(InputFormat::RocprofJson);
         }
         if is_chrome_trace(head) {
-            return Some(Format::ChromeTrace);
+            return Some(InputFormat::ChromeTrace);
         }
         if rocprofv3::is_csv(head) {
-            return Some(Format::RocprofCsv);
+            return Some(InputFormat::RocprofCsv);
         }
-        is_perfetto(head).then_some(Format::Perfetto)
+        is_perfetto(head).then_some(InputFormat::Perfetto)
     }
 
     /// Whether files of this format that lie in one folder are parts of one recording.
     pub fn is_in_parts(self) -> bool {
         match self {
-            Format::Capture | Format::RocprofCsv | Format::RocprofJson | Format::Rocpd => true,
-            Format::Perfetto
-            | Format::ChromeTrace
-            | Format::NsightSystems
-            | Format::ClPerfMarker => false,
+            InputFormat::Capture
+            | InputFormat::RocprofCsv
+            | InputFormat::RocprofJson
+            | InputFormat::Rocpd => true,
+            InputFormat::Perfetto
+            | InputFormat::ChromeTrace
+            | InputFormat::NsightSystems
+            | InputFormat::ClPerfMarker => false,
         }
     }
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Format::Capture => "capture",
-            Format::Perfetto => "Perfetto trace",
-            Format::ChromeTrace => "Chrome trace events (JSON)",
-            Format::RocprofCsv => "table of rocprofv3 (CSV)",
-            Format::RocprofJson => "results of rocprofv3 (JSON)",
-            Format::Rocpd => "database of rocprofv3 (rocpd)",
-            Format::NsightSystems => "Nsight Systems export (SQLite)",
-            Format::ClPerfMarker => "markers of CLPerfMarker",
+            InputFormat::Capture => "capture",
+            InputFormat::Perfetto => "Perfetto trace",
+            InputFormat::ChromeTrace => "Chrome trace events (JSON)",
+            InputFormat::RocprofCsv => "table of rocprofv3 (CSV)",
+            InputFormat::RocprofJson => "results of rocprofv3 (JSON)",
+            InputFormat::Rocpd => "database of rocprofv3 (rocpd)",
+            InputFormat::NsightSystems => "Nsight Systems export (SQLite)",
+            InputFormat::ClPerfMarker => "markers of CLPerfMarker",
         }
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for InputFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -165,25 +168,28 @@ mod tests {
 
     #[test]
     fn a_format_is_recognised_by_its_first_bytes() {
-        let cases: [(&[u8], Option<Format>); 12] = [
-            (b"GPUTRAIL\x01", Some(Format::Capture)),
-            (b"{\"traceEvents\":[", Some(Format::ChromeTrace)),
-            (b"\xef\xbb\xbf \n[\n {\"ph\":", Some(Format::ChromeTrace)),
-            (b"[]", Some(Format::ChromeTrace)),
-            (b"{}", Some(Format::ChromeTrace)),
-            (b"\x0a\x05\x50\x01", Some(Format::Perfetto)),
+        let cases: [(&[u8], Option<InputFormat>); 12] = [
+            (b"GPUTRAIL\x01", Some(InputFormat::Capture)),
+            (b"{\"traceEvents\":[", Some(InputFormat::ChromeTrace)),
+            (
+                b"\xef\xbb\xbf \n[\n {\"ph\":",
+                Some(InputFormat::ChromeTrace),
+            ),
+            (b"[]", Some(InputFormat::ChromeTrace)),
+            (b"{}", Some(InputFormat::ChromeTrace)),
+            (b"\x0a\x05\x50\x01", Some(InputFormat::Perfetto)),
             (b"\x0a", None),
             (b"[1, 2]", None),
             (b"hello", None),
             (
                 b"{\n \"rocprofiler-sdk-tool\": [",
-                Some(Format::RocprofJson),
+                Some(InputFormat::RocprofJson),
             ),
-            (b"SQLite format 3\0", Some(Format::NsightSystems)),
+            (b"SQLite format 3\0", Some(InputFormat::NsightSystems)),
             (b"", None),
         ];
         for (head, format) in cases {
-            assert_eq!(Format::recognise(head), format, "{head:?}");
+            assert_eq!(InputFormat::recognise(head), format, "{head:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::joined::Joined;
 use super::{
-    Aligned, Format, ReadProgress, Report, Source, chrome, clperfmarker, format, parallel,
+    Aligned, InputFile, InputFormat, ReadProgress, Report, chrome, clperfmarker, format, parallel,
     rocprofv3,
 };
 use gputrail_capture::{ReadError, Reader};
@@ -17,7 +17,7 @@ use gputrail_trace::capture::{Captures, Options};
 #[cfg(not(feature = "sqlite"))]
 use gputrail_trace::model::TraceHeader;
 use gputrail_trace::model::{Consumer, Producer};
-use gputrail_trace::perfetto::reader::Replay;
+use gputrail_trace::perfetto::reader::TraceReplay;
 
 /// Input that cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +52,7 @@ pub enum OpenError {
 }
 
 fn supported() -> String {
-    let names = Format::ALL.map(Format::name).join(", ");
+    let names = InputFormat::ALL.map(InputFormat::name).join(", ");
     format!("one of: {names}")
 }
 
@@ -62,18 +62,18 @@ const SORTING: usize = 128 << 20;
 /// Files that belong together: one run in one format.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    format: Format,
-    sources: Vec<Source>,
+    format: InputFormat,
+    sources: Vec<InputFile>,
 }
 
 impl Recording {
     /// Its format.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> InputFormat {
         self.format
     }
 
     /// Its files.
-    pub fn sources(&self) -> &[Source] {
+    pub fn sources(&self) -> &[InputFile] {
         &self.sources
     }
 
@@ -85,13 +85,15 @@ impl Recording {
         report: &mut Report,
     ) -> io::Result<()> {
         match self.format {
-            Format::Capture => captures(&self.sources, options, consumer, report),
-            Format::Perfetto => perfetto(&self.sources[0], consumer, report),
-            Format::ChromeTrace => chrome::read(&self.sources[0], budget, consumer, report),
-            Format::ClPerfMarker => clperfmarker::read(&self.sources[0], consumer, report),
-            Format::RocprofCsv => rocprofv3::read_csv(&self.sources, budget, consumer, report),
-            Format::RocprofJson => rocprofv3::read_json(&self.sources, budget, consumer, report),
-            Format::Rocpd | Format::NsightSystems => {
+            InputFormat::Capture => captures(&self.sources, options, consumer, report),
+            InputFormat::Perfetto => perfetto(&self.sources[0], consumer, report),
+            InputFormat::ChromeTrace => chrome::read(&self.sources[0], budget, consumer, report),
+            InputFormat::ClPerfMarker => clperfmarker::read(&self.sources[0], consumer, report),
+            InputFormat::RocprofCsv => rocprofv3::read_csv(&self.sources, budget, consumer, report),
+            InputFormat::RocprofJson => {
+                rocprofv3::read_json(&self.sources, budget, consumer, report)
+            }
+            InputFormat::Rocpd | InputFormat::NsightSystems => {
                 databases(&self.sources, budget, consumer, report)
             }
         }
@@ -152,7 +154,7 @@ impl Inputs {
 
     fn add_file(&mut self, path: &Path) -> Result<(), OpenError> {
         let source = open(path)?;
-        match Format::recognise(source.head()) {
+        match InputFormat::recognise(source.head()) {
             Some(format) => {
                 self.add(format, source);
                 Ok(())
@@ -250,7 +252,7 @@ impl Inputs {
                 continue;
             }
             let source = open(file)?;
-            match Format::recognise(source.head()) {
+            match InputFormat::recognise(source.head()) {
                 Some(format) => self.add(format, source),
                 None => {
                     let found = format::describe(source.head());
@@ -267,13 +269,13 @@ impl Inputs {
         Ok(())
     }
 
-    fn add(&mut self, format: Format, source: Source) {
-        let folder = |source: &Source| source.name().parent().map(Path::to_owned);
+    fn add(&mut self, format: InputFormat, source: InputFile) {
+        let folder = |source: &InputFile| source.name().parent().map(Path::to_owned);
         let belongs = |recording: &&mut Recording| {
             recording.format == format
                 && format.is_in_parts()
                 // All captures of a command line are of one machine.
-                && (format == Format::Capture
+                && (format == InputFormat::Capture
                     || folder(&recording.sources[0]) == folder(&source))
         };
         match self.recordings.iter_mut().find(belongs) {
@@ -352,8 +354,8 @@ impl Producer for &Inputs {
     }
 }
 
-fn open(path: &Path) -> Result<Source, OpenError> {
-    Source::open(path).map_err(|source| OpenError::Io {
+fn open(path: &Path) -> Result<InputFile, OpenError> {
+    InputFile::open(path).map_err(|source| OpenError::Io {
         path: path.to_owned(),
         source,
     })
@@ -365,7 +367,7 @@ use super::databases::read as databases;
 /// Databases cannot be read.
 #[cfg(not(feature = "sqlite"))]
 fn databases(
-    sources: &[Source],
+    sources: &[InputFile],
     _: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
@@ -379,12 +381,12 @@ fn databases(
 }
 
 fn captures(
-    sources: &[Source],
+    sources: &[InputFile],
     options: &Options,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let files: io::Result<Vec<_>> = sources.iter().map(Source::local_file).collect();
+    let files: io::Result<Vec<_>> = sources.iter().map(InputFile::local_file).collect();
     let files = files?;
     let mut readers = Vec::new();
     for (source, file) in sources.iter().zip(&files) {
@@ -414,8 +416,12 @@ fn captures(
     Ok(())
 }
 
-fn perfetto(source: &Source, consumer: &mut dyn Consumer, report: &mut Report) -> io::Result<()> {
-    let replayed = Replay::new(source.reader()?).produce(consumer)?;
+fn perfetto(
+    source: &InputFile,
+    consumer: &mut dyn Consumer,
+    report: &mut Report,
+) -> io::Result<()> {
+    let replayed = TraceReplay::new(source.reader()?).produce(consumer)?;
     let findings = &replayed.outcome.findings;
     report.further_findings += findings.unlisted();
     for finding in findings.list() {

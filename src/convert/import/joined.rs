@@ -15,7 +15,7 @@ use gputrail_trace::model::{
 
 /// The indices that recordings have taken.
 #[derive(Copy, Clone, Debug, Default)]
-pub struct Taken {
+pub struct TakenIndices {
     processes: u32,
     agents: u32,
     tracks: u32,
@@ -27,7 +27,7 @@ pub struct Taken {
     flows: u64,
 }
 
-impl Taken {
+impl TakenIndices {
     fn take(count: &mut u32, base: u32, index: u32) {
         *count = (*count).max(base.saturating_add(index).saturating_add(1));
     }
@@ -38,9 +38,9 @@ impl Taken {
 pub(super) struct Joined<'a> {
     consumer: &'a mut dyn Consumer,
     /// The indices that earlier recordings have taken: this one's count from there.
-    base: Taken,
+    base: TakenIndices,
     /// The indices that have been taken so far.
-    taken: Taken,
+    taken: TakenIndices,
     /// The clocks and the machine of the first recording.
     first: Option<(SystemClocks, String)>,
     /// Whether clocks are aligned by the collective operations that recordings share.
@@ -66,7 +66,7 @@ pub(super) struct Joined<'a> {
 }
 
 /// The outcome of all recordings.
-pub(super) struct Finished {
+pub(super) struct JoinedOutcome {
     pub counts: Counts,
     /// The numbers of recordings that have no clock in common with the first one. Their times were passed on as they are.
     pub without_common_clock: Vec<u32>,
@@ -82,8 +82,8 @@ impl<'a> Joined<'a> {
     pub fn new(consumer: &'a mut dyn Consumer) -> Joined<'a> {
         Joined {
             consumer,
-            base: Taken::default(),
-            taken: Taken::default(),
+            base: TakenIndices::default(),
+            taken: TakenIndices::default(),
             first: None,
             aligns: false,
             meetings: Meetings::default(),
@@ -114,12 +114,12 @@ impl<'a> Joined<'a> {
     }
 
     /// All recordings have been passed on.
-    pub fn finish_all(self) -> io::Result<Finished> {
+    pub fn finish_all(self) -> io::Result<JoinedOutcome> {
         if self.first.is_none() {
             self.consumer.begin(&TraceHeader::default())?;
         }
         self.consumer.finish()?;
-        Ok(Finished {
+        Ok(JoinedOutcome {
             counts: self.counts,
             without_common_clock: self.without_common_clock,
             aligned: self.aligned,
@@ -258,7 +258,7 @@ impl Consumer for Joined<'_> {
     }
 
     fn process(&mut self, index: ProcessIndex, process: &Process<'_>) -> io::Result<()> {
-        Taken::take(&mut self.taken.processes, self.base.processes, index.0);
+        TakenIndices::take(&mut self.taken.processes, self.base.processes, index.0);
         self.counts.processes += 1;
         let process = Process {
             pid: self.pid(process),
@@ -268,7 +268,7 @@ impl Consumer for Joined<'_> {
     }
 
     fn track(&mut self, index: TrackIndex, track: &Track<'_>) -> io::Result<()> {
-        Taken::take(&mut self.taken.tracks, self.base.tracks, index.0);
+        TakenIndices::take(&mut self.taken.tracks, self.base.tracks, index.0);
         let parent = match track.parent {
             Parent::Trace => Parent::Trace,
             Parent::Process(process) => Parent::Process(self.process_index(process)),
@@ -292,7 +292,7 @@ impl Consumer for Joined<'_> {
     }
 
     fn queue(&mut self, index: QueueIndex, queue: &Queue<'_>) -> io::Result<()> {
-        Taken::take(&mut self.taken.queues, self.base.queues, index.0);
+        TakenIndices::take(&mut self.taken.queues, self.base.queues, index.0);
         let queue = Queue {
             process: self.process_index(queue.process),
             agent: self.agent_index(queue.agent),
@@ -302,7 +302,7 @@ impl Consumer for Joined<'_> {
     }
 
     fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
-        Taken::take(&mut self.taken.counters, self.base.counters, index.0);
+        TakenIndices::take(&mut self.taken.counters, self.base.counters, index.0);
         let block = CounterBlock {
             process: self.process_index(block.process),
             agent: self.agent_index(block.agent),
@@ -314,7 +314,7 @@ impl Consumer for Joined<'_> {
     fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
         self.counts.calls += 1;
         let own = call.function.index.0;
-        Taken::take(&mut self.taken.functions, self.base.functions, own);
+        TakenIndices::take(&mut self.taken.functions, self.base.functions, own);
         self.event_ids(0, call.submitted);
         self.event_ids(1, call.waited);
         self.flow_points(call.flows);
@@ -452,7 +452,7 @@ impl Consumer for Joined<'_> {
 
     fn samples(&mut self, samples: &Samples) -> io::Result<()> {
         let base = self.base.samplers;
-        Taken::take(&mut self.taken.samplers, base, samples.sampler.0);
+        TakenIndices::take(&mut self.taken.samplers, base, samples.sampler.0);
         let counted = samples.counts.iter().flat_map(|count| &count.outcomes);
         self.counts.samples += counted.map(|outcome| outcome.samples).sum::<u64>();
         let mut samples = samples.clone();

@@ -10,13 +10,13 @@ use gputrail_trace::model::{
 
 /// A stream as lines.
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct StreamLog {
     pub queues: Vec<String>,
     pub tracks: Vec<String>,
     pub lines: Vec<String>,
 }
 
-impl Log {
+impl StreamLog {
     /// The lines that begin with `word`, without it.
     pub fn of(&self, word: &str) -> Vec<&str> {
         let lines = self.lines.iter();
@@ -24,7 +24,7 @@ impl Log {
     }
 }
 
-impl Consumer for Log {
+impl Consumer for StreamLog {
     gputrail_trace::leave_out!(clocks attributes agents counters end samples stack stack_samples loss note);
 
     fn process(&mut self, _: ProcessIndex, process: &Process<'_>) -> io::Result<()> {

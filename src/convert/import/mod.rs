@@ -7,7 +7,7 @@
 //! | format | reader | recognised by |
 //! |---|---|---|
 //! | capture of gputrail | [`capture`](gputrail_trace::capture) | its magic number |
-//! | Perfetto trace | [`Replay`](gputrail_trace::perfetto::reader::Replay) | its first packet |
+//! | Perfetto trace | [`TraceReplay`](gputrail_trace::perfetto::reader::TraceReplay) | its first packet |
 //! | tables of rocprofv3 (CSV) | `rocprofv3` | their columns |
 //! | JSON of rocprofv3 | `rocprofv3` | its first field |
 //! | databases of rocprofv3 (rocpd) | `rocprofv3` | their tables |
@@ -19,8 +19,8 @@
 //!
 //! * It reads in one pass and in memory that does not grow with the file, beyond what it says on its page.
 //! * Every event of the input is passed on, or counted in [`Report::unrepresented`] with the reason and the first offsets.
-//! * Bytes that it cannot read are a [`Finding`] with file and offset, what was found and what was expected. Everything before
-//!   and after the damage is passed on.
+//! * Bytes that it cannot read are an [`ImportFinding`] with file and offset, what was found and what was expected.
+//!   Everything before and after the damage is passed on.
 //! * Times are exact: decimals do not pass through floating-point numbers.
 //! * Times are in the clock of the file. Where that is the time of day, [`SystemClocks::realtime`] equals
 //!   [`SystemClocks::boottime`](gputrail_trace::model::SystemClocks::boottime) in the header, and recordings of several machines are
@@ -30,8 +30,8 @@
 //!
 //! # Adding a reader
 //!
-//! A reader is a function that takes the [`Source`]s of a recording, a consumer and a [`Report`]. It gets a line in [`Format`],
-//! one in [`Format::recognise`], and one in `Recording::produce`.
+//! A reader is a function that takes the [`InputFile`]s of a recording, a consumer and a [`Report`]. It gets a line in
+//! [`InputFormat`], one in [`InputFormat::recognise`], and one in `Recording::produce`.
 
 mod chrome;
 mod clperfmarker;
@@ -56,8 +56,8 @@ mod source;
 mod sqlite;
 mod tables;
 
-pub use format::Format;
+pub use format::InputFormat;
 pub use inputs::{Inputs, OpenError, Recording};
 pub use progress::ReadProgress;
-pub use report::{Aligned, Counts, Finding, Report, Unrepresented};
-pub use source::{Compression, LocalFile, Source};
+pub use report::{Aligned, Counts, ImportFinding, Report, Unrepresented};
+pub use source::{Compression, InputFile, LocalFile};

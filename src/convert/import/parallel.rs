@@ -33,7 +33,7 @@ pub(super) fn pass_on<'a>(
         while let place = taken.fetch_add(1, Ordering::Relaxed)
             && let Some(recording) = recordings.get(place)
         {
-            let mut turn = Turn {
+            let mut turn = RecordingTurn {
                 turns: &turns,
                 place,
                 joined: None,
@@ -92,13 +92,13 @@ impl<'a> Turns<'a> {
 }
 
 /// The consumer of one recording. Its first event waits until its turn comes.
-struct Turn<'t, 'a> {
+struct RecordingTurn<'t, 'a> {
     turns: &'t Turns<'a>,
     place: usize,
     joined: Option<Joined<'a>>,
 }
 
-impl<'a> Turn<'_, 'a> {
+impl<'a> RecordingTurn<'_, 'a> {
     #[inline]
     fn joined(&mut self) -> io::Result<&mut Joined<'a>> {
         if self.joined.is_none() {
@@ -145,7 +145,7 @@ impl<'a> Turn<'_, 'a> {
     }
 }
 
-impl Drop for Turn<'_, '_> {
+impl Drop for RecordingTurn<'_, '_> {
     /// After a panic of its reader, others do not wait for ever.
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -159,7 +159,7 @@ fn stopped() -> io::Error {
     io::Error::other("the conversion has been stopped")
 }
 
-impl Consumer for Turn<'_, '_> {
+impl Consumer for RecordingTurn<'_, '_> {
     forward!(self, (self.joined()?));
 
     fn wants_calls(&self) -> bool {

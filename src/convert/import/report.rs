@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::Format;
+use super::InputFormat;
 use super::row::Damage;
 use gputrail_record::{Nanos, printable};
 use gputrail_trace::capture;
@@ -22,7 +22,7 @@ const OTHER_REASONS: &str = "for other reasons";
 
 /// Bytes of a file that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ImportFinding {
     /// The file.
     pub file: PathBuf,
     /// Where, in bytes from the beginning (of the unpacked file), if that is known.
@@ -33,7 +33,7 @@ pub struct Finding {
     pub expected: Cow<'static, str>,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for ImportFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", printable(&self.file.to_string_lossy()))?;
         if let Some(offset) = self.offset {
@@ -133,7 +133,7 @@ pub struct Aligned {
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The files, their formats, and their sizes as they lie on disk.
-    pub files: Vec<(PathBuf, Format, u64)>,
+    pub files: Vec<(PathBuf, InputFormat, u64)>,
     /// Number of events in the stream.
     pub counts: Counts,
     /// Number of ends of arrows between calls and their device work. The stream has them as ids of the work.
@@ -145,7 +145,7 @@ pub struct Report {
     /// Files whose clocks were aligned.
     pub aligned: Vec<Aligned>,
     /// Bytes that could not be read.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ImportFinding>,
     /// Number of findings beyond those kept in `findings`.
     pub further_findings: u64,
     /// Events that the stream does not hold.
@@ -171,7 +171,7 @@ impl Report {
             self.further_findings += 1;
             return;
         }
-        self.findings.push(Finding {
+        self.findings.push(ImportFinding {
             file: file.to_owned(),
             offset,
             found: found.into(),

@@ -28,7 +28,7 @@ impl Damage {
 
 /// A field of a row.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) enum Field<'r> {
+pub(super) enum RowField<'r> {
     /// No value, or a column that the table lacks.
     Null,
     Int(i64),
@@ -42,7 +42,7 @@ pub(super) enum Field<'r> {
 /// A row of a table.
 pub(super) trait Row {
     /// The field of a column, by the column's place in the type of the row.
-    fn field(&self, place: usize) -> Field<'_>;
+    fn field(&self, place: usize) -> RowField<'_>;
     /// The name of this column in the file.
     fn column(&self, place: usize) -> &str;
     /// The offset of the row in the file, if that is known, and its place in words.
@@ -54,10 +54,10 @@ pub(super) trait Row {
 }
 
 /// A row without its first columns.
-pub(super) struct After<'r>(pub &'r dyn Row, pub usize);
+pub(super) struct RowRest<'r>(pub &'r dyn Row, pub usize);
 
-impl Row for After<'_> {
-    fn field(&self, place: usize) -> Field<'_> {
+impl Row for RowRest<'_> {
+    fn field(&self, place: usize) -> RowField<'_> {
         self.0.field(place + self.1)
     }
 
@@ -74,11 +74,11 @@ impl<'r> dyn Row + 'r {
     /// The damage of a field.
     pub fn damage(&self, place: usize, expected: impl Into<Cow<'static, str>>) -> Damage {
         let found = match self.field(place) {
-            Field::Null => "NULL".to_owned(),
-            Field::Int(value) => value.to_string(),
-            Field::Real(value) => value.to_string(),
-            Field::Text(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
-            Field::Bytes(count) => format!("{count} bytes"),
+            RowField::Null => "NULL".to_owned(),
+            RowField::Int(value) => value.to_string(),
+            RowField::Real(value) => value.to_string(),
+            RowField::Text(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
+            RowField::Bytes(count) => format!("{count} bytes"),
         };
         let (offset, position) = self.position();
         Damage {
@@ -95,13 +95,15 @@ impl<'r> dyn Row + 'r {
         expected: &'static str,
     ) -> Result<Option<T>, Damage> {
         let number = match self.field(place) {
-            Field::Null => return Ok(None),
-            Field::Int(value) => i128::from(value),
-            Field::Text(text) => match text.trim() {
+            RowField::Null => return Ok(None),
+            RowField::Int(value) => i128::from(value),
+            RowField::Text(text) => match text.trim() {
                 "" => return Ok(None),
                 text => whole_number(text).ok_or_else(|| self.damage(place, "a whole number"))?,
             },
-            Field::Real(_) | Field::Bytes(_) => return Err(self.damage(place, "a whole number")),
+            RowField::Real(_) | RowField::Bytes(_) => {
+                return Err(self.damage(place, "a whole number"));
+            }
         };
         let number = T::try_from(number).map_err(|_| self.damage(place, expected))?;
         Ok(Some(number))
@@ -117,20 +119,20 @@ pub(super) fn whole_number(text: &str) -> Option<i128> {
 }
 
 /// The type of a field.
-pub(super) trait FieldType<'r>: Sized {
+pub(super) trait ParsedField<'r>: Sized {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage>;
 }
 
 /// Unsigned numbers: no value is 0.
 macro_rules! numbers {
     ($($type:ty: $expected:literal;)*) => {$(
-        impl<'r> FieldType<'r> for Option<$type> {
+        impl<'r> ParsedField<'r> for Option<$type> {
             fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
                 row.int(place, $expected)
             }
         }
 
-        impl<'r> FieldType<'r> for $type {
+        impl<'r> ParsedField<'r> for $type {
             fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
                 Ok(row.int(place, $expected)?.unwrap_or(0))
             }
@@ -144,60 +146,60 @@ numbers! {
     u8: "a number below 256";
 }
 
-impl<'r> FieldType<'r> for Option<i64> {
+impl<'r> ParsedField<'r> for Option<i64> {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         row.int(place, "a number of 64 bits")
     }
 }
 
 /// A signed number has to be there.
-impl<'r> FieldType<'r> for i64 {
+impl<'r> ParsedField<'r> for i64 {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         let number = row.int(place, "a number of 64 bits")?;
         number.ok_or_else(|| row.damage(place, "a whole number"))
     }
 }
 
-impl<'r> FieldType<'r> for Option<f64> {
+impl<'r> ParsedField<'r> for Option<f64> {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         match row.field(place) {
-            Field::Null | Field::Text("") => Ok(None),
-            Field::Int(value) => Ok(Some(value as f64)),
-            Field::Real(value) => Ok(Some(value)),
-            Field::Text(text) => match text.trim().parse() {
+            RowField::Null | RowField::Text("") => Ok(None),
+            RowField::Int(value) => Ok(Some(value as f64)),
+            RowField::Real(value) => Ok(Some(value)),
+            RowField::Text(text) => match text.trim().parse() {
                 Ok(value) => Ok(Some(value)),
                 Err(_) => Err(row.damage(place, "a number")),
             },
-            Field::Bytes(_) => Err(row.damage(place, "a number")),
+            RowField::Bytes(_) => Err(row.damage(place, "a number")),
         }
     }
 }
 
 /// A floating-point number has to be there.
-impl<'r> FieldType<'r> for f64 {
+impl<'r> ParsedField<'r> for f64 {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         Option::<f64>::parse(row, place)?.ok_or_else(|| row.damage(place, "a number"))
     }
 }
 
-impl<'r> FieldType<'r> for Option<&'r str> {
+impl<'r> ParsedField<'r> for Option<&'r str> {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         match row.field(place) {
-            Field::Null => Ok(None),
-            Field::Text(text) => Ok(Some(text)),
+            RowField::Null => Ok(None),
+            RowField::Text(text) => Ok(Some(text)),
             _ => Err(row.damage(place, "a text")),
         }
     }
 }
 
 /// A text: no value is the empty text.
-impl<'r> FieldType<'r> for &'r str {
+impl<'r> ParsedField<'r> for &'r str {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         Ok(Option::parse(row, place)?.unwrap_or(""))
     }
 }
 
-impl<'r> FieldType<'r> for Field<'r> {
+impl<'r> ParsedField<'r> for RowField<'r> {
     fn parse(row: &'r (dyn Row + 'r), place: usize) -> Result<Self, Damage> {
         Ok(row.field(place))
     }
@@ -220,7 +222,7 @@ macro_rules! rows {
             /// The fields of a row whose places are those of [`COLUMNS`](Self::COLUMNS).
             fn read<'r>(row: &'r (dyn $crate::import::row::Row + 'r)) -> Result<Self, $crate::import::row::Damage> {
                 let mut place = 0;
-                $(let $field = <$type as $crate::import::row::FieldType<'r>>::parse(row, place)?; place += 1;)*
+                $(let $field = <$type as $crate::import::row::ParsedField<'r>>::parse(row, place)?; place += 1;)*
                 let _ = place;
                 Ok($name { $($field,)* })
             }
@@ -237,7 +239,7 @@ macro_rules! rows {
             /// The fields of a row whose places are those of [`COLUMNS`](Self::COLUMNS).
             fn read(row: &$life (dyn $crate::import::row::Row + $life)) -> Result<Self, $crate::import::row::Damage> {
                 let mut place = 0;
-                $(let $field = <$type as $crate::import::row::FieldType<$life>>::parse(row, place)?; place += 1;)*
+                $(let $field = <$type as $crate::import::row::ParsedField<$life>>::parse(row, place)?; place += 1;)*
                 let _ = place;
                 Ok($name { $($field,)* })
             }

@@ -33,7 +33,7 @@ const MEETINGS: [&str; 8] = [
 
 /// A collective operation of a recording.
 #[derive(Copy, Clone, Debug)]
-struct Operation {
+struct CollectiveOperation {
     /// A hash of the group of ranks and the name of the operation.
     group: u64,
     sequence: Option<u64>,
@@ -44,7 +44,7 @@ struct Operation {
 /// The collective operations of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Operations {
-    list: Vec<Operation>,
+    list: Vec<CollectiveOperation>,
 }
 
 /// Equal in all processes and runs.
@@ -64,7 +64,7 @@ impl Operations {
         let name = name.to_ascii_lowercase();
         let meets = MEETINGS.iter().any(|part| name.contains(part));
         if meets && self.list.len() < MAX_OPERATIONS {
-            self.list.push(Operation {
+            self.list.push(CollectiveOperation {
                 group: hash((group, name)),
                 sequence,
                 start,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Format;
+use super::InputFormat;
 use flate2::bufread::MultiGzDecoder;
 use rustix::fs::{AtFlags, CWD, linkat};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
@@ -36,7 +36,7 @@ pub enum Compression {
 
 /// An opened file.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct InputFile {
     name: PathBuf,
     file: Arc<File>,
     /// Whether `name` is the path of `file`.
@@ -48,32 +48,32 @@ pub struct Source {
     read: Arc<AtomicU64>,
 }
 
-impl Source {
+impl InputFile {
     /// Opens a file; `-` is standard input. A pipe or a device is copied to a temporary file, unless its first bytes have no known
     /// format: then nothing else of it is read.
-    pub fn open(path: &Path) -> io::Result<Source> {
+    pub fn open(path: &Path) -> io::Result<InputFile> {
         match path.to_str() {
             Some("-") => {
                 let file = File::open("/dev/stdin")?;
-                Source::new("standard input".into(), file, false)
+                InputFile::new("standard input".into(), file, false)
             }
-            _ => Source::new(path.to_owned(), File::open(path)?, true),
+            _ => InputFile::new(path.to_owned(), File::open(path)?, true),
         }
     }
 
     /// A file that is open, which messages call `name`.
-    pub(crate) fn of(name: PathBuf, file: File) -> io::Result<Source> {
-        Source::new(name, file, false)
+    pub(crate) fn of(name: PathBuf, file: File) -> io::Result<InputFile> {
+        InputFile::new(name, file, false)
     }
 
-    fn new(name: PathBuf, mut file: File, has_path: bool) -> io::Result<Source> {
+    fn new(name: PathBuf, mut file: File, has_path: bool) -> io::Result<InputFile> {
         if file.metadata()?.is_file() {
-            return Source::of_file(name, file, has_path);
+            return InputFile::of_file(name, file, has_path);
         }
         let mut copy = tempfile::tempfile()?;
         io::copy(&mut (&file).take(HEAD), &mut copy)?;
-        let beginning = Source::of_file(name.clone(), copy.try_clone()?, false)?;
-        if Format::recognise(beginning.head()).is_none() {
+        let beginning = InputFile::of_file(name.clone(), copy.try_clone()?, false)?;
+        if InputFormat::recognise(beginning.head()).is_none() {
             return Ok(beginning);
         }
         io::copy(&mut file, &mut copy).map_err(|error| {
@@ -83,10 +83,10 @@ impl Source {
                 format!("it is copied to {}: {error}", place.display()),
             )
         })?;
-        Source::of_file(name, copy, false)
+        InputFile::of_file(name, copy, false)
     }
 
-    fn of_file(name: PathBuf, file: File, has_path: bool) -> io::Result<Source> {
+    fn of_file(name: PathBuf, file: File, has_path: bool) -> io::Result<InputFile> {
         let length = file.metadata()?.len();
         let mut magic = [0; 4];
         let count = file.read_at(&mut magic, 0)?;
@@ -95,7 +95,7 @@ impl Source {
             [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
             _ => Compression::None,
         };
-        let mut source = Source {
+        let mut source = InputFile {
             name,
             file: Arc::new(file),
             has_path,
@@ -231,10 +231,10 @@ impl Read for Sequential {
 /// The frames of a zstd file, one after the other.
 struct Frames<R: BufRead> {
     /// None: all frames have been read.
-    state: Option<Frame<R>>,
+    state: Option<ZstdFrame<R>>,
 }
 
-enum Frame<R: BufRead> {
+enum ZstdFrame<R: BufRead> {
     Between(R),
     Inside(Box<FrameReader<R>>),
 }
@@ -245,7 +245,7 @@ type FrameReader<R> = StreamingDecoder<Noted<R>, FrameDecoder>;
 impl<R: BufRead> Frames<R> {
     fn new(file: R) -> Frames<R> {
         Frames {
-            state: Some(Frame::Between(file)),
+            state: Some(ZstdFrame::Between(file)),
         }
     }
 }
@@ -258,17 +258,17 @@ impl<R: BufRead> Read for Frames<R> {
         loop {
             match self.state.take() {
                 None => return Ok(0),
-                Some(Frame::Between(mut file)) => {
+                Some(ZstdFrame::Between(mut file)) => {
                     if file.fill_buf()?.is_empty() {
                         return Ok(0);
                     }
                     let decoder = begin_frame(file)?;
-                    self.state = Some(Frame::Inside(Box::new(decoder)));
+                    self.state = Some(ZstdFrame::Inside(Box::new(decoder)));
                 }
-                Some(Frame::Inside(mut decoder)) => match decoder.read(buffer)? {
-                    0 => self.state = Some(Frame::Between(decoder.into_inner().file)),
+                Some(ZstdFrame::Inside(mut decoder)) => match decoder.read(buffer)? {
+                    0 => self.state = Some(ZstdFrame::Between(decoder.into_inner().file)),
                     count => {
-                        self.state = Some(Frame::Inside(decoder));
+                        self.state = Some(ZstdFrame::Inside(decoder));
                         return Ok(count);
                     }
                 },
@@ -336,14 +336,14 @@ mod tests {
     use std::io::Write;
     use tempfile::NamedTempFile;
 
-    fn source(bytes: &[u8]) -> (NamedTempFile, Source) {
+    fn source(bytes: &[u8]) -> (NamedTempFile, InputFile) {
         let mut file = NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        let source = Source::open(file.path()).unwrap();
+        let source = InputFile::open(file.path()).unwrap();
         (file, source)
     }
 
-    fn content(source: &Source) -> Vec<u8> {
+    fn content(source: &InputFile) -> Vec<u8> {
         let mut bytes = Vec::new();
         source.reader().unwrap().read_to_end(&mut bytes).unwrap();
         bytes
@@ -416,7 +416,7 @@ mod tests {
         for bytes in [window(18), window(31), single] {
             let mut file = NamedTempFile::new().unwrap();
             file.write_all(&bytes).unwrap();
-            let error = Source::open(file.path()).unwrap_err().to_string();
+            let error = InputFile::open(file.path()).unwrap_err().to_string();
             assert!(error.contains("expected at most 128 MiB"), "{error}");
         }
     }

@@ -16,7 +16,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
 use super::Report;
-use super::row::{Damage, Field, Row};
+use super::row::{Damage, Row, RowField};
 use gputrail_record::count;
 
 /// Bytes of the longest value.
@@ -265,16 +265,16 @@ struct SqlRow<'r> {
 }
 
 impl Row for SqlRow<'_> {
-    fn field(&self, place: usize) -> Field<'_> {
+    fn field(&self, place: usize) -> RowField<'_> {
         match self.row.get_ref(place).unwrap_or(ValueRef::Null) {
-            ValueRef::Null => Field::Null,
-            ValueRef::Integer(value) => Field::Int(value),
-            ValueRef::Real(value) => Field::Real(value),
+            ValueRef::Null => RowField::Null,
+            ValueRef::Integer(value) => RowField::Int(value),
+            ValueRef::Real(value) => RowField::Real(value),
             ValueRef::Text(text) => match std::str::from_utf8(text) {
-                Ok(text) => Field::Text(text),
-                Err(_) => Field::Bytes(text.len()),
+                Ok(text) => RowField::Text(text),
+                Err(_) => RowField::Bytes(text.len()),
             },
-            ValueRef::Blob(bytes) => Field::Bytes(bytes.len()),
+            ValueRef::Blob(bytes) => RowField::Bytes(bytes.len()),
         }
     }
 

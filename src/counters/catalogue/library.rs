@@ -1,6 +1,9 @@
 //! Counters whose names, units and passes a vendor's library knows.
 
-use super::{Architecture, Block, BlockIndex, Counter, CounterIndex, Definition, Location, Usage};
+use super::{
+    Architecture, BlockIndex, Counter, CounterIndex, Definition, DefinitionPlace, HardwareBlock,
+    Usage,
+};
 use std::fmt;
 use std::sync::Arc;
 
@@ -60,7 +63,7 @@ impl Architecture {
             let blocks = &mut architecture.blocks;
             let known = blocks.iter().position(|block| block.name == counter.block);
             let block = known.unwrap_or_else(|| {
-                blocks.push(Block {
+                blocks.push(HardwareBlock {
                     name: counter.block,
                     instances: None,
                     capacity: None,
@@ -80,7 +83,7 @@ impl Architecture {
                     event: place,
                     instance: None,
                 },
-                at: Location {
+                at: DefinitionPlace {
                     file: "".into(),
                     line: 0,
                     column: 0,

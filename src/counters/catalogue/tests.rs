@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn at(line: u32) -> Location {
-    Location {
+fn at(line: u32) -> DefinitionPlace {
+    DefinitionPlace {
         file: "made.yaml".into(),
         line,
         column: 10,

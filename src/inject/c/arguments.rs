@@ -2,7 +2,7 @@
 
 use super::callback::with_arguments;
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::text::{self, kept};
 use super::{Answer, checked, done};
 use core::ffi::c_char;
@@ -49,13 +49,13 @@ fn described(info: &ArgumentInfo, value: u64) -> Argument {
 }
 
 /// The one at `place` of `arguments`.
-fn at<'a>(arguments: &CallArguments<'a>, place: u32) -> Answer<context::Argument<'a>> {
+fn at<'a>(arguments: &CallArguments<'a>, place: u32) -> Answer<context::CallArgument<'a>> {
     let found = arguments.iter().nth(place as usize);
     found.ok_or_else(|| none_there(place, arguments.len()))
 }
 
-fn none_there(place: u32, count: usize) -> Failure {
-    Failure::new(Status::NOT_FOUND, format!("argument {place} of {count}"))
+fn none_there(place: u32, count: usize) -> FailedCall {
+    FailedCall::new(Status::NOT_FOUND, format!("argument {place} of {count}"))
 }
 
 /// An argument of the call that a callback is about, by its place from 0.
@@ -168,9 +168,9 @@ pub unsafe extern "C" fn gputrail_operation_argument(
     })
 }
 
-fn unknown(operation: Operation) -> Failure {
+fn unknown(operation: Operation) -> FailedCall {
     let text = format!("unknown {operation}");
-    Failure::new(Status::UNKNOWN_OPERATION, text)
+    FailedCall::new(Status::UNKNOWN_OPERATION, text)
 }
 
 #[cfg(test)]

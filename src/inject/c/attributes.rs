@@ -3,14 +3,14 @@
 use super::done;
 use super::library;
 use super::sized;
-use super::status::Failure;
-use gputrail_collect::context::{Attributes, LIMITS};
+use super::status::FailedCall;
+use gputrail_collect::context::{LIMITS, ProcessAttributes};
 use gputrail_interface::attributes::ThreadIds;
 use gputrail_interface::c::{AttributeValues, LimitValues, SizedStruct, Status};
 use gputrail_record::Nanos;
 
 fn values_now() -> AttributeValues {
-    let now = Attributes::get();
+    let now = ProcessAttributes::get();
     AttributeValues {
         pool_bytes: now.pool_bytes as u64,
         block_bytes: now.block_bytes as u64,
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn gputrail_attributes_set(attributes: *const AttributeVal
         let asked = unsafe { sized::read_over(values_now(), attributes) }?;
         let size = |bytes: u64| {
             usize::try_from(bytes)
-                .map_err(|_| Failure::new(Status::LAYOUT, format!("{bytes} bytes")))
+                .map_err(|_| FailedCall::new(Status::LAYOUT, format!("{bytes} bytes")))
         };
         let kinds = [ThreadIds::System, ThreadIds::Pthread];
         let thread_ids = kinds
@@ -67,16 +67,16 @@ pub unsafe extern "C" fn gputrail_attributes_set(attributes: *const AttributeVal
                 "unknown thread_ids {}: expected 0 (pthread) or 1 (system)",
                 asked.thread_ids
             );
-            Failure::new(Status::INVALID_ARGUMENT, text)
+            FailedCall::new(Status::INVALID_ARGUMENT, text)
         };
         if asked.latency_times > 1 {
             let text = format!(
                 "unknown latency_times {}: expected 0 or 1",
                 asked.latency_times
             );
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
-        let attributes = Attributes {
+        let attributes = ProcessAttributes {
             pool_bytes: size(asked.pool_bytes)?,
             block_bytes: size(asked.block_bytes)?,
             threads: asked.threads,

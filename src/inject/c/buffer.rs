@@ -3,10 +3,10 @@
 use super::caller::{Caller, refuse_inside};
 use super::library::{self, board};
 use super::objects::destroy;
-use super::owner::UserData;
+use super::owner::ToolPointer;
 use super::sized;
-use super::status::Failure;
-use super::tool_buffer::{Buffer, Shown};
+use super::status::FailedCall;
+use super::tool_buffer::{RecordViewer, ToolBuffer};
 use super::{Answer, answer, checked, done, place, timeline};
 use core::ffi::c_void;
 use gputrail_buffer::{BlockView, Policy, QueuePlace};
@@ -42,20 +42,20 @@ pub unsafe extern "C" fn gputrail_buffer_create(
         // SAFETY: `buffer` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(buffer, "buffer") }?;
         let deliver =
-            deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
+            deliver.ok_or_else(|| FailedCall::new(Status::NULL_POINTER, "deliver is null"))?;
         // SAFETY: `options` is null or leads to options (the caller's promise), as both functions ask.
         let (options, format) = unsafe { (asked(options)?, format(options)?) };
         let id = library::state()?.buffers.new_handle();
-        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
+        let (user_data, caller) = (ToolPointer(user_data), Caller::of_buffer());
         let show = move |view: &BlockView<'_>| {
             let batch = batch_of(BufferHandle { handle: id }, view);
             // SAFETY: a function of the tool's, which the tool gave for this.
             caller.run(|| unsafe { deliver(&batch, user_data.get()) });
         };
         let created = match format {
-            RecordFormat::Raw => Buffer::raw(RecordBuffer::create(options, show)?),
+            RecordFormat::Raw => ToolBuffer::raw(RecordBuffer::create(options, show)?),
             RecordFormat::Joined => {
-                Buffer::joined(Box::new(Shown(show)), timeline::new()?, |show| {
+                ToolBuffer::joined(Box::new(RecordViewer(show)), timeline::new()?, |show| {
                     RecordBuffer::create(options, show)
                 })?
             }
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn gputrail_buffer_create(
 }
 
 /// Gives a buffer its handle.
-pub(super) fn keep(id: u64, buffer: Buffer) -> Answer<BufferHandle> {
+pub(super) fn keep(id: u64, buffer: ToolBuffer) -> Answer<BufferHandle> {
     library::state()?.buffers.insert(id, Arc::new(buffer));
     Ok(BufferHandle { handle: id })
 }
@@ -89,7 +89,7 @@ pub(super) fn format_from(number: u32) -> Answer<RecordFormat> {
         1 => Ok(RecordFormat::Raw),
         other => {
             let text = format!("unknown format {other}: expected 0 (joined) or 1 (raw)");
-            Err(Failure::new(Status::INVALID_ARGUMENT, text))
+            Err(FailedCall::new(Status::INVALID_ARGUMENT, text))
         }
     }
 }
@@ -109,7 +109,7 @@ pub(super) unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptio
         (asked.block_bytes, &mut made.block_bytes),
     ] {
         if asked != 0 {
-            let too_many = |_| Failure::new(Status::LAYOUT, format!("{asked} bytes"));
+            let too_many = |_| FailedCall::new(Status::LAYOUT, format!("{asked} bytes"));
             *made = usize::try_from(asked).map_err(too_many)?;
         }
     }
@@ -133,7 +133,7 @@ pub(super) unsafe fn asked(options: *const BufferSettings) -> Answer<BufferOptio
             "unknown policy {}: expected 0 (discard), 1 (lossless) or 2 (overwrite)",
             asked.policy
         );
-        Failure::new(Status::INVALID_ARGUMENT, text)
+        FailedCall::new(Status::INVALID_ARGUMENT, text)
     })?;
     Ok(made)
 }
@@ -229,7 +229,7 @@ fn check_place(place: QueuePlace) -> Answer {
     let unknown = names.unknown_place(place);
     unknown.map_or(Ok(()), |what| {
         let text = format!("no source has reported the {what}");
-        Err(Failure::new(Status::INVALID_ARGUMENT, text))
+        Err(FailedCall::new(Status::INVALID_ARGUMENT, text))
     })
 }
 
@@ -348,7 +348,7 @@ pub unsafe extern "C" fn gputrail_batch_next(
         let bytes = batch.bytes;
         let malformed = |at: usize| {
             let text = format!("at byte {at} of a batch of {bytes}: not a record");
-            Failure::new(Status::MALFORMED, text)
+            FailedCall::new(Status::MALFORMED, text)
         };
         // SAFETY: the record lies in the batch, whose bytes are there: checked before each call.
         let size_at = |offset: usize| match unsafe {
@@ -365,7 +365,7 @@ pub unsafe extern "C" fn gputrail_batch_next(
             let offset = (current as usize).wrapping_sub(batch.records as usize);
             if offset >= bytes || bytes - offset < size_of::<Header>() || !offset.is_multiple_of(8)
             {
-                return Err(Failure::new(
+                return Err(FailedCall::new(
                     Status::INVALID_ARGUMENT,
                     "the record is not in the batch",
                 ));
@@ -407,7 +407,7 @@ pub unsafe extern "C" fn gputrail_times_of(record: *const Header, times: *mut Wo
         let bytes = unsafe { std::slice::from_raw_parts(record.cast(), (*record).bytes()) };
         let found = Records::new(bytes).next().and_then(WorkTimes::of);
         times.write(
-            found.ok_or_else(|| Failure::new(Status::NOT_FOUND, "the record has no times"))?,
+            found.ok_or_else(|| FailedCall::new(Status::NOT_FOUND, "the record has no times"))?,
         );
         Ok(())
     })

@@ -6,13 +6,13 @@ use super::context::these_operations;
 use super::kinds::list;
 use super::library::{self, Subscribed};
 use super::objects::destroy;
-use super::owner::UserData;
-use super::status::Failure;
+use super::owner::ToolPointer;
+use super::status::FailedCall;
 use super::text::kept;
 use super::{Answer, done, place, time};
 use crate::nanos;
 use core::ffi::{c_char, c_void};
-use gputrail_collect::context::{CallArguments, Callback, Payload, Subscriber};
+use gputrail_collect::context::{CallArguments, CallbackArguments, Payload, Subscriber};
 use gputrail_interface::c::{
     CallbackData, CallbackFunction, ContextHandle, SizedStruct, Status, SubscriberHandle,
 };
@@ -52,12 +52,12 @@ pub unsafe extern "C" fn gputrail_subscribe(
         // SAFETY: `subscriber` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(subscriber, "subscriber") }?;
         let function =
-            callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
+            callback.ok_or_else(|| FailedCall::new(Status::NULL_POINTER, "callback is null"))?;
         // SAFETY: `operations` leads to `operation_count` of them, or is null (the caller's promise); `these_operations`
         // copies them.
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = library::context(context)?;
-        let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
+        let (user_data, caller) = (ToolPointer(user_data), Caller::of_subscriber());
         let is_raw = Arc::<AtomicBool>::default();
         let is_raw_now = is_raw.clone();
         let subscriber = of.call_back(operations, move |callback| {
@@ -118,7 +118,7 @@ fn in_format(record: RecordRef<'_>, is_raw: &AtomicBool, show: impl FnOnce(*cons
 }
 
 fn with_data(
-    callback: &mut Callback<'_>,
+    callback: &mut CallbackArguments<'_>,
     is_raw: &AtomicBool,
     call_back: impl FnOnce(&mut CallbackData),
 ) {
@@ -134,7 +134,7 @@ fn with_data(
 }
 
 fn with_record(
-    callback: &mut Callback<'_>,
+    callback: &mut CallbackArguments<'_>,
     record: *const Header,
     call_back: impl FnOnce(&mut CallbackData),
 ) {
@@ -327,11 +327,11 @@ pub(super) fn with_arguments<R>(
         .try_with(Cell::get)
         .unwrap_or((std::ptr::null(), std::ptr::null()));
     if callback.is_null() {
-        return Err(Failure::new(Status::NULL_POINTER, "callback is null"));
+        return Err(FailedCall::new(Status::NULL_POINTER, "callback is null"));
     }
     if !std::ptr::eq(current, callback) {
         let text = "not the callback that this thread is in";
-        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
     }
     // SAFETY: set by `with_data`, which is further up this thread's stack, to arguments that it holds.
     work(unsafe { &*arguments.cast::<CallArguments<'_>>() })

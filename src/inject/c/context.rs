@@ -2,9 +2,9 @@
 
 use super::objects::destroy;
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::{Answer, done, library, place, values};
-use gputrail_collect::context::{Context, KindSet, OperationSet, Selection};
+use gputrail_collect::context::{Context, KindSet, OperationSet, RecordSelection};
 use gputrail_interface::c::{BufferHandle, ContextHandle, SelectionOptions, Status};
 use gputrail_record::{ContextId, Kind, Operation};
 use std::sync::Arc;
@@ -134,9 +134,9 @@ pub unsafe extern "C" fn gputrail_context_trace_to(
 /// # Safety
 ///
 /// As for [`gputrail_context_trace_to`].
-pub(super) unsafe fn selected(selection: *const SelectionOptions) -> Answer<Selection> {
+pub(super) unsafe fn selected(selection: *const SelectionOptions) -> Answer<RecordSelection> {
     if selection.is_null() {
-        return Ok(Selection::all());
+        return Ok(RecordSelection::all());
     }
     // SAFETY: `selection` is not null, so it leads to a selection of as many bytes as its size says (the caller's promise).
     let asked = unsafe { sized::read(selection) }?;
@@ -148,13 +148,13 @@ pub(super) unsafe fn selected(selection: *const SelectionOptions) -> Answer<Sele
         if let Some(unknown) = kinds.iter().find(|kind| kind.producer().is_none()) {
             let name = unknown.name().unwrap_or("of no name");
             let text = format!("nothing produces records of kind {:#x} ({name})", unknown.0);
-            return Err(Failure::new(Status::UNKNOWN_KIND, text));
+            return Err(FailedCall::new(Status::UNKNOWN_KIND, text));
         }
         KindSet::of(kinds)
     };
     // SAFETY: `asked.operations` leads to `asked.operation_count` operations, or is null (the caller's promise).
     let operations = unsafe { these_operations(asked.operations, asked.operation_count) }?;
-    Ok(Selection {
+    Ok(RecordSelection {
         kinds,
         operations,
         enqueue_arguments: true,
@@ -177,7 +177,7 @@ pub(super) unsafe fn these_operations(
     for operation in unsafe { values(operations, count, "operations") }? {
         if !set.set(*operation, true) {
             let text = format!("unknown {operation}");
-            return Err(Failure::new(Status::UNKNOWN_OPERATION, text));
+            return Err(FailedCall::new(Status::UNKNOWN_OPERATION, text));
         }
     }
     Ok(set)
@@ -227,7 +227,7 @@ pub extern "C" fn gputrail_context_enable_kind_in(
             1 => Some(true),
             _ => {
                 let text = format!("unknown on {on}: expected 1, 0 or -1");
-                return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+                return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
             }
         };
         Ok(context.enable_kind_in(&buffer, of, kind, on)?)

@@ -3,7 +3,7 @@
 use super::kinds::list;
 use super::objects::destroy;
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::text::{given, kept};
 use super::{Answer, caller, checked, done, library, place};
 use core::num::NonZeroU32;
@@ -14,15 +14,15 @@ use gputrail_interface::counting::{GroupOptions, Number};
 use gputrail_record::{AgentId, CounterValueType, Nanos};
 use std::sync::Arc;
 
-impl From<GroupError> for Failure {
-    fn from(error: GroupError) -> Failure {
+impl From<GroupError> for FailedCall {
+    fn from(error: GroupError) -> FailedCall {
         let status = match error {
             GroupError::Started => Status::STARTED,
             GroupError::Stopped => Status::STOPPED,
             GroupError::DoesNotAddUp { .. } => Status::INVALID_ARGUMENT,
             GroupError::Tool(error) => return error.into(),
         };
-        Failure::new(status, error.to_string())
+        FailedCall::new(status, error.to_string())
     }
 }
 
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn gputrail_counter_group_create(
         let names: Vec<&str> = names.split(',').collect();
         if names.iter().any(|name| name.trim().is_empty()) {
             let text = "counters: expected names with commas between them";
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
         let mode = match asked.period {
             0 => CountingMode::Dispatch,
@@ -229,6 +229,6 @@ unsafe fn read(value: *const CounterGroupValue) -> Answer<CounterGroupValue> {
     Ok(unsafe { value.read() })
 }
 
-fn wrong_type(error: gputrail_interface::counting::WrongType) -> Failure {
-    Failure::new(Status::WRONG_TYPE, error.to_string())
+fn wrong_type(error: gputrail_interface::counting::WrongType) -> FailedCall {
+    FailedCall::new(Status::WRONG_TYPE, error.to_string())
 }

@@ -3,10 +3,10 @@
 use super::caller::Caller;
 use super::kinds::list;
 use super::library::{self, ChosenSet};
-use super::owner::UserData;
-use super::pool::{Payloads, Pool};
+use super::owner::ToolPointer;
+use super::pool::{Payloads, ToolPool};
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::text::given;
 use super::time::in_nanos;
 use super::{Answer, checked, done, place};
@@ -21,8 +21,8 @@ use gputrail_interface::counting::PoolOptions;
 use gputrail_record::{AgentId, CounterValue};
 use std::sync::{Arc, Weak};
 
-impl From<PoolError> for Failure {
-    fn from(error: PoolError) -> Failure {
+impl From<PoolError> for FailedCall {
+    fn from(error: PoolError) -> FailedCall {
         let status = match error {
             PoolError::Entries(_) | PoolError::Passes { .. } => Status::INVALID_ARGUMENT,
             PoolError::Exhausted(_) => Status::TOO_MANY,
@@ -31,16 +31,16 @@ impl From<PoolError> for Failure {
             PoolError::InFlight => Status::BUSY,
             PoolError::Tool(error) => return error.into(),
         };
-        Failure::new(status, error.to_string())
+        FailedCall::new(status, error.to_string())
     }
 }
 
-fn found(pool: CounterPoolHandle) -> Answer<Arc<Pool>> {
+fn found(pool: CounterPoolHandle) -> Answer<Arc<ToolPool>> {
     library::state()?.counter_pools.get(pool.handle)
 }
 
 /// The handle of a fetched entry.
-fn handle_of(pool: &Pool, entry: PoolEntry) -> Option<CounterSetHandle> {
+fn handle_of(pool: &ToolPool, entry: PoolEntry) -> Option<CounterSetHandle> {
     let state = library::state().ok()?;
     let is_it = |set: &ChosenSet| {
         let of = set.entry.as_ref();
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn gputrail_counter_pool_open(
         let names: Vec<&str> = names.split(',').collect();
         if names.iter().any(|name| name.trim().is_empty()) {
             let text = "counters: expected names with commas between them";
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
         let options = PoolOptions {
             entries: asked.entries,
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn gputrail_counter_pool_open(
             passes: NonZeroU32::new(asked.passes),
             instances: NonZeroU32::new(asked.instances),
         };
-        let (caller, user_data) = (Caller::of_subscriber(), UserData(asked.user_data));
+        let (caller, user_data) = (Caller::of_subscriber(), ToolPointer(asked.user_data));
         let handle = library::state()?.counter_pools.new_handle();
         let handle = CounterPoolHandle { handle };
         let handler = asked.handler;
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn gputrail_counter_pool_open(
             is_done != 0
         };
         let opened = CounterPool::open(agent, &names, options, Box::new(handles))?;
-        let opened = Pool {
+        let opened = ToolPool {
             pool: Arc::new(opened),
             handle,
             payloads: Payloads::new(asked.entries, asked.payload_bytes)?,
@@ -134,7 +134,7 @@ pub extern "C" fn gputrail_counter_pool_close(pool: CounterPoolHandle) -> Status
         let opened = found(pool)?;
         if opened.pool.is_busy() {
             let text = "kernels of the pool's entries have not ended, or its handler is running";
-            return Err(Failure::new(Status::BUSY, text));
+            return Err(FailedCall::new(Status::BUSY, text));
         }
         let gone = {
             let mut state = library::state()?;
@@ -202,7 +202,7 @@ unsafe fn entry_of(
         },
         None => {
             let text = "the set of counters is not an entry of a pool";
-            Err(Failure::new(Status::INVALID_ARGUMENT, text))
+            Err(FailedCall::new(Status::INVALID_ARGUMENT, text))
         }
     }
 }
@@ -266,7 +266,7 @@ pub unsafe extern "C" fn gputrail_counter_pool_iterate(
     user_data: *mut c_void,
 ) -> Status {
     done(|| {
-        let visit = visit.ok_or_else(|| Failure::new(Status::NULL_POINTER, "visit is null"))?;
+        let visit = visit.ok_or_else(|| FailedCall::new(Status::NULL_POINTER, "visit is null"))?;
         let opened = found(pool)?;
         for entry in opened.pool.fetched() {
             // Released meanwhile, or its fetch has not returned.

@@ -3,7 +3,7 @@
 use super::kinds::list;
 use super::objects::destroy;
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::text::{copy, given, kept};
 use super::{Answer, caller, done, library, place};
 use core::ffi::c_char;
@@ -18,8 +18,8 @@ use gputrail_interface::counting::{Number, SampleNumber, SessionOptions};
 use gputrail_record::{AgentId, CounterValueType};
 use std::sync::Arc;
 
-impl From<SessionError> for Failure {
-    fn from(error: SessionError) -> Failure {
+impl From<SessionError> for FailedCall {
+    fn from(error: SessionError) -> FailedCall {
         let status = match error {
             SessionError::OutOfRange { .. } => Status::OUT_OF_RANGE,
             SessionError::AlreadyEnabled(_) => Status::ALREADY_ENABLED,
@@ -38,7 +38,7 @@ impl From<SessionError> for Failure {
             SessionError::Invalid { .. } | SessionError::NoKernel(_) => Status::NO_VALUE,
             SessionError::Tool(error) => return error.into(),
         };
-        Failure::new(status, error.to_string())
+        FailedCall::new(status, error.to_string())
     }
 }
 
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn gputrail_counter_sessions_find(
             opened.find(name).ok_or_else(|| {
                 let nearest = the_nearest(&opened.nearest(name));
                 let text = format!("there is no counter or metric {name:?}{nearest}");
-                Failure::new(Status::NOT_FOUND, text)
+                FailedCall::new(Status::NOT_FOUND, text)
             })
         })
     }
@@ -502,8 +502,8 @@ pub unsafe extern "C" fn gputrail_counter_sessions_double(
     }
 }
 
-fn wrong_type(error: gputrail_interface::counting::WrongType) -> Failure {
-    Failure::new(Status::WRONG_TYPE, error.to_string())
+fn wrong_type(error: gputrail_interface::counting::WrongType) -> FailedCall {
+    FailedCall::new(Status::WRONG_TYPE, error.to_string())
 }
 
 /// The results of a session as text with a line for each sample, as the example of GPUPerfAPI's guide writes them; before

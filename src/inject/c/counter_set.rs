@@ -2,9 +2,9 @@
 
 use super::caller::Caller;
 use super::library::{self, ChosenSet};
-use super::owner::UserData;
+use super::owner::ToolPointer;
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::text::given;
 use super::time::in_nanos;
 use super::{Answer, done, place};
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn gputrail_counter_set_create(
         let names: Vec<&str> = names.split(',').collect();
         if names.iter().any(|name| name.trim().is_empty()) {
             let text = "counters: expected names with commas between them";
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
         let counting = library::board()?.counting();
         let set = counting.set(agent, &names, NonZeroU32::new(asked.per_pass));
@@ -102,7 +102,7 @@ pub extern "C" fn gputrail_counter_set_destroy(set: CounterSetHandle) -> Status 
     done(|| {
         if found(set)?.entry.is_some() {
             let text = "the set is an entry of a pool: release the entry";
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
         let gone = library::state()?.counter_sets.remove(set.handle)?;
         drop(gone);
@@ -131,13 +131,14 @@ pub unsafe extern "C" fn gputrail_context_count_chosen(
     user_data: *mut c_void,
 ) -> Status {
     done(|| {
-        let choose = choose.ok_or_else(|| Failure::new(Status::NULL_POINTER, "choose is null"))?;
+        let choose =
+            choose.ok_or_else(|| FailedCall::new(Status::NULL_POINTER, "choose is null"))?;
         let (context, buffer) = (library::context(context)?, library::buffer(buffer)?);
-        let tool = Functions {
+        let tool = ToolFunctions {
             choose,
             counted,
             caller: Caller::of_subscriber(),
-            user_data: UserData(user_data),
+            user_data: ToolPointer(user_data),
             kernels: PooledKernels::default(),
         };
         Ok(context.count_chosen(&buffer, agent, Arc::new(tool))?)
@@ -145,16 +146,16 @@ pub unsafe extern "C" fn gputrail_context_count_chosen(
 }
 
 /// The tool's functions.
-struct Functions {
+struct ToolFunctions {
     choose: unsafe extern "C-unwind" fn(*const KernelDispatch, *mut CounterSetHandle, *mut c_void),
     counted: CountedFunction,
     caller: Caller,
-    user_data: UserData,
+    user_data: ToolPointer,
     /// Those that run, with their entries of pools.
     kernels: PooledKernels,
 }
 
-impl DispatchCounting for Functions {
+impl DispatchCounting for ToolFunctions {
     fn choose(&self, dispatch: &KernelDispatch) -> Option<Arc<CounterSet>> {
         let mut set = CounterSetHandle::default();
         let shown = in_nanos(dispatch);

@@ -3,7 +3,7 @@
 use super::kinds::list;
 use super::library::{self, board};
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::text::{given, kept};
 use super::{done, place};
 use core::ffi::c_char;
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn gputrail_counters_add(path: *const c_char, refused: *mu
         let path = unsafe { given(path, "path") }?;
         let all = counters::add_metrics(Path::new(path));
         let all =
-            all.map_err(|error| Failure::new(Status::NOT_FOUND, format!("{path}: {error}")))?;
+            all.map_err(|error| FailedCall::new(Status::NOT_FOUND, format!("{path}: {error}")))?;
         for one in &all {
             message(format_args!("{one}"));
         }
@@ -147,14 +147,14 @@ pub unsafe extern "C" fn gputrail_context_count(
         let names = unsafe { given(asked.counters, "counters") }?;
         let names: Vec<&str> = names.split(',').collect();
         if names.iter().any(|name| name.trim().is_empty()) {
-            return Err(Failure::new(
+            return Err(FailedCall::new(
                 Status::INVALID_ARGUMENT,
                 "counters: expected names with commas between them",
             ));
         }
         if !asked.range.is_null() {
             if asked.period != 0 || asked.per_pass != 0 || asked.each_instance != 0 {
-                return Err(Failure::new(
+                return Err(FailedCall::new(
                     Status::INVALID_ARGUMENT,
                     "range: expected no period, per_pass or each_instance",
                 ));
@@ -176,12 +176,12 @@ pub unsafe extern "C" fn gputrail_context_count(
             None if asked.each_instance != 0 => {
                 Ok(context.count_each_instance(&buffer, agent, &names, mode)?)
             }
-            Some(_) if asked.each_instance != 0 => Err(Failure::new(
+            Some(_) if asked.each_instance != 0 => Err(FailedCall::new(
                 Status::INVALID_ARGUMENT,
                 "each_instance: not together with per_pass",
             )),
             None => Ok(context.count(&buffer, agent, &names, mode)?),
-            Some(_) if mode != CountingMode::Dispatch => Err(Failure::new(
+            Some(_) if mode != CountingMode::Dispatch => Err(FailedCall::new(
                 Status::INVALID_ARGUMENT,
                 "per_pass: there is one pass at a period",
             )),

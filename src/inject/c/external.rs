@@ -5,8 +5,8 @@ use super::caller::Caller;
 use super::context::these_operations;
 use super::library;
 use super::markers::{begin, begin_observed};
-use super::owner::UserData;
-use super::status::Failure;
+use super::owner::ToolPointer;
+use super::status::FailedCall;
 use super::{checked, done, place, text};
 use core::ffi::{c_char, c_void};
 use gputrail_collect::external::{self, ExternalError};
@@ -16,8 +16,8 @@ use gputrail_interface::c::{
 use gputrail_record::{ExternalId, ExternalKind, Operation};
 use std::sync::Arc;
 
-impl From<ExternalError> for Failure {
-    fn from(error: ExternalError) -> Failure {
+impl From<ExternalError> for FailedCall {
+    fn from(error: ExternalError) -> FailedCall {
         let status = match error {
             ExternalError::Empty(_) => Status::STACK_EMPTY,
             ExternalError::Full => Status::STACK_FULL,
@@ -25,7 +25,7 @@ impl From<ExternalError> for Failure {
             ExternalError::NotAvailable => Status::NOT_AVAILABLE,
             ExternalError::TooManyKinds => Status::TOO_MANY,
         };
-        Failure::new(status, error.to_string())
+        FailedCall::new(status, error.to_string())
     }
 }
 
@@ -242,12 +242,13 @@ pub unsafe extern "C" fn gputrail_external_supply(
     done(|| {
         // SAFETY: `subscriber` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(subscriber, "subscriber") }?;
-        let supply = supply.ok_or_else(|| Failure::new(Status::NULL_POINTER, "supply is null"))?;
+        let supply =
+            supply.ok_or_else(|| FailedCall::new(Status::NULL_POINTER, "supply is null"))?;
         // SAFETY: `operations` leads to `operation_count` of them, or is null (the caller's promise); `these_operations`
         // copies them.
         let operations = unsafe { these_operations(operations, operation_count) }?;
         let of = library::context(context)?;
-        let (user_data, caller) = (UserData(user_data), Caller::of_subscriber());
+        let (user_data, caller) = (ToolPointer(user_data), Caller::of_subscriber());
         let subscriber = of.supply_external_ids(operations, move |asked| {
             let request = ExternalRequest {
                 operation: asked.operation,

@@ -3,7 +3,7 @@
 use super::context::selected;
 use super::objects::destroy;
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::text::{self, given};
 use super::{caller, done, library, place};
 use core::ffi::c_char;
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn gputrail_flight_start(
                 (asked.block_bytes, &mut made.block_bytes),
             ] {
                 if asked != 0 {
-                    let too_many = |_| Failure::new(Status::LAYOUT, format!("{asked} bytes"));
+                    let too_many = |_| FailedCall::new(Status::LAYOUT, format!("{asked} bytes"));
                     *made = usize::try_from(asked).map_err(too_many)?;
                 }
             }
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn gputrail_flight_dump(
         // SAFETY: `path` is null or a text that ends with a 0 (the caller's promise).
         let path = unsafe { given(path, "path") }?;
         let recorder = library::state()?.flights.get(flight.handle)?;
-        let failed = |error| Failure::new(Status::NOT_WRITTEN, format!("{path}: {error}"));
+        let failed = |error| FailedCall::new(Status::NOT_WRITTEN, format!("{path}: {error}"));
         let dump = recorder.dump(Path::new(path)).map_err(failed)?;
         if !records.is_null() {
             // SAFETY: `records` is not null, and a place for a number (the caller's promise).
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn gputrail_flight_path(
         let dumps = library::state()?.flights.get(flight.handle)?.triggered();
         let missing = || {
             let text = format!("dump {place} of {}", dumps.len());
-            Failure::new(Status::NOT_FOUND, text)
+            FailedCall::new(Status::NOT_FOUND, text)
         };
         let dump = dumps.get(place).ok_or_else(missing)?;
         // SAFETY: `to` is null or leads to `capacity` bytes, `length` is null or a place for a number (the caller's

@@ -1,6 +1,6 @@
 //! Kinds, domains and operations: listed, and looked up by name and by number.
 
-use super::status::Failure;
+use super::status::FailedCall;
 use super::text::{given, kept};
 use super::{Answer, checked, done, place};
 use core::ffi::c_char;
@@ -35,7 +35,7 @@ pub(super) unsafe fn list<T: Copy>(
             "{} elements do not fit into an array of {capacity}",
             all.len()
         );
-        Err(Failure::new(Status::TOO_SMALL, text))
+        Err(FailedCall::new(Status::TOO_SMALL, text))
     } else {
         Ok(())
     }
@@ -195,6 +195,6 @@ pub unsafe extern "C" fn gputrail_operation_by_name(
     })
 }
 
-fn not_found(what: &str, name: &str) -> Failure {
-    Failure::new(Status::NOT_FOUND, format!("there is no {what} \"{name}\""))
+fn not_found(what: &str, name: &str) -> FailedCall {
+    FailedCall::new(Status::NOT_FOUND, format!("there is no {what} \"{name}\""))
 }

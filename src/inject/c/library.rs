@@ -2,8 +2,8 @@
 
 use super::Answer;
 use super::objects::{Class, Objects};
-use super::pool::Pool;
-use super::tool_buffer::Buffer;
+use super::pool::ToolPool;
+use super::tool_buffer::ToolBuffer;
 use crate::timeline::Timeline;
 use gputrail_buffer::platform::sync::QuietGuard;
 use gputrail_collect::context::{
@@ -35,7 +35,7 @@ pub(super) struct ChosenSet {
 }
 
 /// The state of the API in one process.
-struct Library {
+struct ApiState {
     pid: u32,
     state: Mutex<LibraryState>,
 }
@@ -47,14 +47,14 @@ pub(super) struct LibraryState {
     /// Whether tools have been loaded.
     pub tools_loaded: bool,
     pub contexts: Objects<Context>,
-    pub buffers: Objects<Buffer>,
+    pub buffers: Objects<ToolBuffer>,
     pub subscribers: Objects<Subscribed>,
     pub tools: Objects<()>,
     pub timelines: Objects<Mutex<Timeline>>,
     pub flights: Objects<FlightRecorder>,
     pub groups: Objects<CounterGroup>,
     pub counter_sets: Objects<ChosenSet>,
-    pub counter_pools: Objects<Pool>,
+    pub counter_pools: Objects<ToolPool>,
     pub counter_sessions: Objects<CounterSessions>,
     pub threads: Objects<CallbackThread>,
     pub watches: Objects<InternalThreadWatch>,
@@ -87,9 +87,9 @@ impl LibraryState {
 
 /// Of the process that used it last: a forked child finds its parent's, whose lock may be held by a thread that the
 /// child does not have, and makes its own. Never freed.
-static LIBRARY: AtomicPtr<Library> = AtomicPtr::new(std::ptr::null_mut());
+static LIBRARY: AtomicPtr<ApiState> = AtomicPtr::new(std::ptr::null_mut());
 
-fn library() -> &'static Library {
+fn library() -> &'static ApiState {
     let pid = std::process::id();
     loop {
         let there = LIBRARY.load(Ordering::Acquire);
@@ -99,7 +99,7 @@ fn library() -> &'static Library {
         {
             return library;
         }
-        let new = Box::into_raw(Box::new(Library {
+        let new = Box::into_raw(Box::new(ApiState {
             pid,
             state: Mutex::new(LibraryState::new()),
         }));
@@ -136,7 +136,7 @@ pub(super) fn context(id: ContextHandle) -> Answer<Arc<Context>> {
     state()?.contexts.get(id.handle)
 }
 
-pub(super) fn buffer(id: BufferHandle) -> Answer<Arc<Buffer>> {
+pub(super) fn buffer(id: BufferHandle) -> Answer<Arc<ToolBuffer>> {
     state()?.buffers.get(id.handle)
 }
 

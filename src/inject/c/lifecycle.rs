@@ -3,7 +3,7 @@
 use super::library::{locked, state};
 use super::objects::destroy;
 use super::owner::Owner;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::{Answer, caller, done, logger};
 use core::ffi::{CStr, c_char};
 use gputrail_buffer::platform::system;
@@ -163,7 +163,7 @@ pub extern "C" fn gputrail_observe_opencl() -> Status {
     done(|| {
         drop(state()?);
         let path = own_path().ok_or_else(|| {
-            Failure::new(
+            FailedCall::new(
                 Status::NOT_AVAILABLE,
                 "this copy of gputrail is not a shared library, so no loader can open it",
             )
@@ -171,14 +171,14 @@ pub extern "C" fn gputrail_observe_opencl() -> Status {
         let existing = std::env::var("OPENCL_LAYERS").unwrap_or_default();
         if path.contains(':') {
             let text = format!("OPENCL_LAYERS cannot name {path}, which contains a colon");
-            return Err(Failure::new(Status::NOT_AVAILABLE, text));
+            return Err(FailedCall::new(Status::NOT_AVAILABLE, text));
         }
         if existing.split(':').any(|layer| layer == path) || process::is_observed() {
             return Ok(());
         }
         if let Some(runtime) = loaded_runtime() {
             let text = format!("the OpenCL loader has loaded {runtime} already");
-            return Err(Failure::new(Status::TOO_LATE, text));
+            return Err(FailedCall::new(Status::TOO_LATE, text));
         }
         let value = if existing.is_empty() {
             path

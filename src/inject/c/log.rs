@@ -2,8 +2,8 @@
 
 use super::done;
 use super::logger::{self, Logger};
-use super::owner::{Owner, UserData};
-use super::status::Failure;
+use super::owner::{Owner, ToolPointer};
+use super::status::FailedCall;
 use core::ffi::c_void;
 use gputrail_interface::c::{LogFunction, LogKind, Status};
 
@@ -28,15 +28,15 @@ pub unsafe extern "C" fn gputrail_log_to(
     done(|| {
         if kinds & !ALL != 0 {
             let text = format!("kinds: {kinds:#x} has others than {ALL:#x}, which are all");
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
         let logger = match (kinds, function) {
             (0, _) => None,
-            (_, None) => return Err(Failure::new(Status::NULL_POINTER, "function is null")),
+            (_, None) => return Err(FailedCall::new(Status::NULL_POINTER, "function is null")),
             (_, Some(function)) => Some(Logger {
                 kinds,
                 function,
-                user_data: UserData(user_data),
+                user_data: ToolPointer(user_data),
                 owner: Owner::current(),
             }),
         };

@@ -1,7 +1,7 @@
 //! The function of a tool that gets the messages of the library.
 
-use super::owner::{Owner, UserData};
-use super::status::{self, Failure};
+use super::owner::{Owner, ToolPointer};
+use super::status::{self, FailedCall};
 use core::ffi::{CStr, c_char, c_void};
 use gputrail_buffer::platform::inside::set_message_reader;
 use gputrail_buffer::platform::sync::PerProcess;
@@ -19,7 +19,7 @@ static LOGGER: PerProcess<Option<Arc<Logger>>> = PerProcess::new();
 pub(super) struct Logger {
     pub kinds: u32,
     pub function: unsafe extern "C-unwind" fn(u32, *const c_char, *mut c_void),
-    pub user_data: UserData,
+    pub user_data: ToolPointer,
     pub owner: Owner,
 }
 
@@ -63,14 +63,14 @@ fn function_of<W>() -> &'static str {
 
 /// Tells that a call has returned, of the function that `W` does the work of.
 #[inline(always)]
-pub(super) fn returned<W>(status: Status, failure: Option<&Failure>) {
+pub(super) fn returned<W>(status: Status, failure: Option<&FailedCall>) {
     if is_wanted(LogKind::Error as u32 | LogKind::Trace as u32) {
         tell::<W>(status, failure);
     }
 }
 
 #[cold]
-fn tell<W>(status: Status, failure: Option<&Failure>) {
+fn tell<W>(status: Status, failure: Option<&FailedCall>) {
     let function = function_of::<W>();
     let name = status::gputrail_status_name(status);
     // SAFETY: a text that ends with a 0 and is never freed.

@@ -2,7 +2,7 @@
 
 use super::library::board;
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::tools::serve_tools;
 use super::{Answer, checked, done, place, text};
 use core::ffi::c_char;
@@ -75,7 +75,7 @@ unsafe fn with<R>(mark: *const MarkOptions, work: impl FnOnce(Mark<'_>) -> R) ->
         Ok(PayloadKind::FLOAT) => mark.payload(Value::Float(f64::from_bits(asked.payload))),
         _ => {
             let text = format!("unknown payload_kind {}", asked.payload_kind);
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
     };
     begin();
@@ -89,13 +89,13 @@ fn named(name: *const c_char) -> MarkOptions {
     options
 }
 
-impl From<Unbalanced> for Failure {
-    fn from(unbalanced: Unbalanced) -> Failure {
+impl From<Unbalanced> for FailedCall {
+    fn from(unbalanced: Unbalanced) -> FailedCall {
         let status = match unbalanced {
             Unbalanced::Pop => Status::STACK_EMPTY,
             Unbalanced::End(_) => Status::NOT_FOUND,
         };
-        Failure::new(status, unbalanced.to_string())
+        FailedCall::new(status, unbalanced.to_string())
     }
 }
 
@@ -216,7 +216,7 @@ pub unsafe extern "C" fn gputrail_name_queue(
         // SAFETY: `name` is null or a text that ends with a 0 (the caller's promise).
         let name = unsafe { text::given(name, "name") }?;
         let named = marker::name_queue(handle as u64, name)
-            .ok_or_else(|| Failure::new(Status::NOT_FOUND, "no queue has this handle"))?;
+            .ok_or_else(|| FailedCall::new(Status::NOT_FOUND, "no queue has this handle"))?;
         if !queue.is_null() {
             // SAFETY: `queue` is not null, and a place for an id (the caller's promise); `place` refuses a misaligned one.
             unsafe { place(queue, "queue")?.write(named) };
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn gputrail_name_runtime_context(
         // SAFETY: `name` is null or a text that ends with a 0 (the caller's promise).
         let name = unsafe { text::given(name, "name") }?;
         let named = handles::name_context(handle as u64, name)
-            .ok_or_else(|| Failure::new(Status::NOT_FOUND, "no context has this handle"))?;
+            .ok_or_else(|| FailedCall::new(Status::NOT_FOUND, "no context has this handle"))?;
         if !context.is_null() {
             // SAFETY: `context` is not null, and a place for an id (the caller's promise); `place` refuses a misaligned one.
             unsafe { place(context, "context")?.write(named) };
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn gputrail_name_stream(
         // SAFETY: `name` is null or a text that ends with a 0 (the caller's promise).
         let name = unsafe { text::given(name, "name") }?;
         let named = handles::name_stream(handle as u64, name)
-            .ok_or_else(|| Failure::new(Status::NOT_FOUND, "no stream has this handle"))?;
+            .ok_or_else(|| FailedCall::new(Status::NOT_FOUND, "no stream has this handle"))?;
         if !stream.is_null() {
             // SAFETY: `stream` is not null, and a place for an id (the caller's promise); `place` refuses a misaligned one.
             unsafe { place(stream, "stream")?.write(named) };
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn gputrail_name_agent(agent: AgentId, name: *const c_char
         if marker::name_agent(agent, name) {
             Ok(())
         } else {
-            Err(Failure::new(Status::NOT_FOUND, "no agent has this id"))
+            Err(FailedCall::new(Status::NOT_FOUND, "no agent has this id"))
         }
     })
 }
@@ -323,7 +323,7 @@ fn recorder() -> Answer<&'static gputrail_collect::recorder::Recorder> {
     process::recorder().ok_or_else(|| {
         let text =
             "this process is not recorded: there is no `gputrail record` and no GPUTRAIL_CAPTURE";
-        Failure::new(Status::NOT_FOUND, text)
+        FailedCall::new(Status::NOT_FOUND, text)
     })
 }
 
@@ -336,7 +336,10 @@ pub extern "C" fn gputrail_recording_start() -> Status {
         if recorder()?.resume() {
             Ok(())
         } else {
-            Err(Failure::new(Status::STARTED, "the recording is not paused"))
+            Err(FailedCall::new(
+                Status::STARTED,
+                "the recording is not paused",
+            ))
         }
     })
 }
@@ -350,7 +353,7 @@ pub extern "C" fn gputrail_recording_stop() -> Status {
         if recorder()?.pause() {
             Ok(())
         } else {
-            Err(Failure::new(Status::STOPPED, "the recording is paused"))
+            Err(FailedCall::new(Status::STOPPED, "the recording is paused"))
         }
     })
 }
@@ -378,7 +381,7 @@ pub extern "C" fn gputrail_recording_dump() -> Status {
             Ok(())
         } else {
             let text = "the recording keeps everything: it has no --flight-recorder";
-            Err(Failure::new(Status::NOT_AVAILABLE, text))
+            Err(FailedCall::new(Status::NOT_AVAILABLE, text))
         }
     })
 }

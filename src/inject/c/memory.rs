@@ -3,9 +3,9 @@
 
 use super::buffer::{asked, batch_of, format, keep};
 use super::caller::Caller;
-use super::owner::UserData;
-use super::status::Failure;
-use super::tool_buffer::{Buffer, Receiver, Shown};
+use super::owner::ToolPointer;
+use super::status::FailedCall;
+use super::tool_buffer::{Receiver, RecordViewer, ToolBuffer};
 use super::{Answer, done, library, place, timeline};
 use crate::latest::LatestRecords;
 use crate::packer::Packer;
@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 
 /// The blocks that a tool has supplied.
 #[derive(Default)]
-struct Supplied {
+struct SuppliedBlocks {
     usable: AtomicU32,
     /// The first block that cannot be used.
     unusable: OnceLock<UnusableBlock>,
@@ -39,7 +39,7 @@ struct Supplied {
     is_made: AtomicBool,
 }
 
-impl Supplied {
+impl SuppliedBlocks {
     fn add(&self, block: &mut ClientBlock) {
         match block.check() {
             Ok(()) => {
@@ -69,12 +69,12 @@ impl Supplied {
                 UnusableBlock::TooSmall(_) => Status::TOO_SMALL,
                 UnusableBlock::Misaligned(_) => Status::INVALID_ARGUMENT,
             };
-            return Err(Failure::new(status, format!("request: {unusable}")));
+            return Err(FailedCall::new(status, format!("request: {unusable}")));
         }
         if policy == Policy::Overwrite && self.usable.load(Ordering::Relaxed) == 0 {
             let text =
                 "request has supplied no block: a ring consists of those that are supplied now";
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
         self.is_made.store(true, Ordering::Relaxed);
         Ok(())
@@ -82,17 +82,17 @@ impl Supplied {
 }
 
 /// The tool's functions.
-struct Client {
+struct MemoryClient {
     buffer: BufferHandle,
-    supplied: Arc<Supplied>,
+    supplied: Arc<SuppliedBlocks>,
     caller: Caller,
     request: unsafe extern "C-unwind" fn(*mut Block, *mut c_void),
     partial: BatchFunction,
     complete: unsafe extern "C-unwind" fn(*const Block, *const Batch, *mut c_void),
-    user_data: UserData,
+    user_data: ToolPointer,
 }
 
-impl BlockClient for Client {
+impl BlockClient for MemoryClient {
     fn request(&mut self) -> Option<ClientBlock> {
         if self.supplied.is_refused() {
             return None;
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
     done(|| {
         // SAFETY: `buffer` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(buffer, "buffer") }?;
-        let null = |name| move || Failure::new(Status::NULL_POINTER, format!("{name} is null"));
+        let null = |name| move || FailedCall::new(Status::NULL_POINTER, format!("{name} is null"));
         let (request, complete) = (
             request.ok_or_else(null("request"))?,
             complete.ok_or_else(null("complete"))?,
@@ -222,18 +222,18 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
         // SAFETY: `options` is null or leads to options (the caller's promise), as both functions ask.
         let (options, format) = unsafe { (asked(options)?, format(options)?) };
         let id = library::state()?.buffers.new_handle();
-        let (policy, supplied) = (options.policy, Arc::<Supplied>::default());
-        let client = Client {
+        let (policy, supplied) = (options.policy, Arc::<SuppliedBlocks>::default());
+        let client = MemoryClient {
             buffer: BufferHandle { handle: id },
             supplied: supplied.clone(),
             caller: Caller::of_buffer(),
             request,
             partial,
             complete,
-            user_data: UserData(user_data),
+            user_data: ToolPointer(user_data),
         };
         let created = match format {
-            RecordFormat::Raw => Buffer::raw(RecordBuffer::of_client(options, client)?),
+            RecordFormat::Raw => ToolBuffer::raw(RecordBuffer::of_client(options, client)?),
             RecordFormat::Joined if policy == Policy::Overwrite => {
                 let latest = LatestRecords::new(Box::new(client), options.blocks_ahead);
                 let pool_bytes = options.pool_bytes.max(2 * latest.capacity());
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
                     pool_bytes,
                     ..options
                 };
-                Buffer::joined(Box::new(latest), timeline::new()?, |deliver| {
+                ToolBuffer::joined(Box::new(latest), timeline::new()?, |deliver| {
                     RecordBuffer::create(options, deliver)
                 })?
             }
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_of_client(
                     watermark: 0,
                     ..options
                 };
-                Buffer::joined(Box::new(packer), timeline::new()?, |deliver| {
+                ToolBuffer::joined(Box::new(packer), timeline::new()?, |deliver| {
                     RecordBuffer::create(options, deliver)
                 })?
             }
@@ -295,7 +295,7 @@ unsafe fn layout(options: *const BufferSettings) -> Answer<Layout> {
     // SAFETY: `options` is null or leads to options (the caller's promise), as `asked` asks.
     let asked = unsafe { asked(options) }?;
     let layout = Layout::new(asked.pool_bytes, asked.block_bytes, asked.threads);
-    layout.map_err(|error| Failure::new(Status::LAYOUT, error.to_string()))
+    layout.map_err(|error| FailedCall::new(Status::LAYOUT, error.to_string()))
 }
 
 /// Makes a buffer in a file, or in memory that processes share (memfd_create): another process that has it too finds
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
         // SAFETY: `buffer` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(buffer, "buffer") }?;
         let deliver =
-            deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
+            deliver.ok_or_else(|| FailedCall::new(Status::NULL_POINTER, "deliver is null"))?;
         // SAFETY: `options` is null or leads to options (the caller's promise), as all three functions ask.
         let (options, format, layout) =
             unsafe { (asked(options)?, format(options)?, layout(options)?) };
@@ -330,10 +330,10 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
         let (there, needed) = (length(file)?, layout.total_bytes() as u64);
         if there < needed {
             let text = format!("file {file} has {there} bytes, the buffer needs {needed}");
-            return Err(Failure::new(Status::TOO_SMALL, text));
+            return Err(FailedCall::new(Status::TOO_SMALL, text));
         }
         let mut first = [0; 4096];
-        let wrong = |what: String| Failure::new(Status::INVALID_ARGUMENT, what);
+        let wrong = |what: String| FailedCall::new(Status::INVALID_ARGUMENT, what);
         let read = rustix::io::pread(descriptor(file)?, &mut first, 0);
         read.map_err(|errno| wrong(format!("file {file} cannot be read: {errno}")))?;
         if first.iter().any(|byte| *byte != 0) {
@@ -341,16 +341,16 @@ pub unsafe extern "C" fn gputrail_buffer_create_in_file(
         }
         let mapping = Mapping::create(file, layout)
             .map_err(|error| wrong(format!("file {file}: {error}")))?;
-        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
+        let (user_data, caller) = (ToolPointer(user_data), Caller::of_buffer());
         let show = move |view: &BlockView<'_>| {
             let batch = batch_of(BufferHandle { handle: id }, view);
             // SAFETY: a function of the tool's, which the tool gave for this.
             caller.run(|| unsafe { deliver(&batch, user_data.get()) });
         };
         let created = match format {
-            RecordFormat::Raw => Buffer::raw(RecordBuffer::in_mapping(mapping, options, show)?),
+            RecordFormat::Raw => ToolBuffer::raw(RecordBuffer::in_mapping(mapping, options, show)?),
             RecordFormat::Joined => {
-                Buffer::joined(Box::new(Shown(show)), timeline::new()?, |show| {
+                ToolBuffer::joined(Box::new(RecordViewer(show)), timeline::new()?, |show| {
                     RecordBuffer::in_mapping(mapping, options, show)
                 })?
             }
@@ -378,10 +378,10 @@ pub unsafe extern "C" fn gputrail_recover(
 ) -> Status {
     done(|| {
         let deliver =
-            deliver.ok_or_else(|| Failure::new(Status::NULL_POINTER, "deliver is null"))?;
+            deliver.ok_or_else(|| FailedCall::new(Status::NULL_POINTER, "deliver is null"))?;
         drop(library::state()?);
         let malformed =
-            |what: String| Failure::new(Status::MALFORMED, format!("file {file}: {what}"));
+            |what: String| FailedCall::new(Status::MALFORMED, format!("file {file}: {what}"));
         let bytes = usize::try_from(length(file)?).map_err(|error| malformed(error.to_string()))?;
         let mapping = Mapping::open(file, bytes).map_err(|error| malformed(error.to_string()))?;
         let show = |view: &BlockView<'_>| {
@@ -400,7 +400,7 @@ pub unsafe extern "C" fn gputrail_recover(
 fn descriptor(file: RawFd) -> Answer<BorrowedFd<'static>> {
     if file < 0 {
         let text = format!("{file} is not a file descriptor");
-        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
     }
     // SAFETY: not negative; one that is not open is refused by the system.
     Ok(unsafe { BorrowedFd::borrow_raw(file) })
@@ -409,7 +409,7 @@ fn descriptor(file: RawFd) -> Answer<BorrowedFd<'static>> {
 fn length(file: RawFd) -> Answer<u64> {
     let found = rustix::fs::fstat(descriptor(file)?);
     let wrong = |errno| {
-        Failure::new(
+        FailedCall::new(
             Status::INVALID_ARGUMENT,
             format!("file descriptor {file}: {errno}"),
         )

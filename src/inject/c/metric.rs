@@ -2,7 +2,7 @@
 
 use super::kinds::list;
 use super::library::board;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::text::{given, kept};
 use super::{Answer, checked, done, place};
 use core::ffi::c_char;
@@ -18,7 +18,7 @@ fn found(agent: AgentId, name: &str) -> Answer<(Arc<Architecture>, CounterIndex)
     let possible = possible.map_err(gputrail_collect::context::ToolError::from)?;
     let unknown = |nearest: &str| {
         let text = format!("agent {agent} has no metric {name:?}{nearest}");
-        Failure::new(Status::NOT_FOUND, text)
+        FailedCall::new(Status::NOT_FOUND, text)
     };
     let architecture = possible.first().ok_or_else(|| unknown(""))?;
     let architecture = architecture.architecture.clone();
@@ -26,12 +26,12 @@ fn found(agent: AgentId, name: &str) -> Answer<(Arc<Architecture>, CounterIndex)
     let index = architecture.find(name).ok_or_else(|| unknown(&nearest()))?;
     if let Definition::Basic { .. } = architecture.counter(index).definition {
         let text = format!("{name} is a counter, not a metric");
-        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
     }
     if !architecture.follows_from_totals(index) {
         let text =
             format!("{name} depends on single instances of a block, which totals do not tell");
-        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
     }
     Ok((architecture, index))
 }
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn gputrail_metric_value(
                 Invalid::Missing => Status::NOT_FOUND,
                 Invalid::DivisionByZero | Invalid::Overflow => Status::NO_VALUE,
             };
-            Failure::new(status, format!("{name}: {}", invalid.text()))
+            FailedCall::new(status, format!("{name}: {}", invalid.text()))
         })?);
         Ok(())
     })

@@ -93,12 +93,12 @@ pub use unified_memory::*;
 
 use gputrail_buffer::platform::inside::Uncancelled;
 use gputrail_interface::c::Status;
-use status::Failure;
+use status::FailedCall;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-type Answer<T = ()> = Result<T, Failure>;
+type Answer<T = ()> = Result<T, FailedCall>;
 
 thread_local! {
     /// Functions of ours that the thread is in.
@@ -129,7 +129,7 @@ fn answer<W: FnOnce() -> Answer<Status>>(work: W) -> Status {
                 .map_or_else(String::new, |said| format!(": {said}"));
             // Its payload may be anything, and may panic when it is dropped.
             std::mem::forget(panic);
-            status::keep(Failure::new(
+            status::keep(FailedCall::new(
                 Status::INTERNAL,
                 format!("an internal error of gputrail{text}"),
             ))
@@ -174,14 +174,14 @@ unsafe fn place<'a, T>(
 /// Refuses a null or misaligned pointer.
 fn checked<T>(pointer: *const T, name: &'static str) -> Answer {
     if pointer.is_null() {
-        return Err(Failure::new(
+        return Err(FailedCall::new(
             Status::NULL_POINTER,
             format!("{name} is null"),
         ));
     }
     if !pointer.is_aligned() {
         let text = format!("{name} is not aligned to {} bytes", align_of::<T>());
-        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
     }
     Ok(())
 }
@@ -198,7 +198,7 @@ unsafe fn values<'a, T>(pointer: *const T, count: usize, name: &'static str) -> 
     checked(pointer, name)?;
     if count > isize::MAX as usize / size_of::<T>().max(1) {
         let text = format!("{count} values at {name} do not fit into memory");
-        return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+        return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
     }
     // SAFETY: `checked` has refused null and misaligned pointers, and the values fit into memory; otherwise `pointer` leads
     // to `count` values that nobody writes for `'a` (the caller's promise).

@@ -2,7 +2,7 @@
 
 use super::kinds::list;
 use super::library::board;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::{Answer, checked, done, place, text};
 use core::ffi::c_char;
 use gputrail_interface::c::Status;
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn gputrail_string(
 
 fn string(id: StringId) -> Answer<String> {
     let found = board()?.names().text(id);
-    found.ok_or_else(|| Failure::new(Status::NOT_FOUND, format!("no string has the id {id}")))
+    found.ok_or_else(|| FailedCall::new(Status::NOT_FOUND, format!("no string has the id {id}")))
 }
 
 /// The name of a kernel, as the program calls it. As `gputrail_string`.
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn gputrail_agent_attribute(
         let found = board()?.names().attribute_of(id, what);
         let missing = || {
             let name = what.name().unwrap_or("an unknown attribute");
-            Failure::new(
+            FailedCall::new(
                 Status::NOT_FOUND,
                 format!(
                     "agent {} has no value of attribute {} ({name})",
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn gputrail_agent_links(
 
 fn named<R: Record>(id: u32, what: &str) -> Answer<R> {
     let found = board()?.names().get(id);
-    found.ok_or_else(|| Failure::new(Status::NOT_FOUND, format!("no {what} has the id {id}")))
+    found.ok_or_else(|| FailedCall::new(Status::NOT_FOUND, format!("no {what} has the id {id}")))
 }
 
 /// # Safety
@@ -314,9 +314,9 @@ fn of_handle<R: Record>(handle: u64, what: &str, of: impl Fn(&R) -> u64) -> Answ
     found.ok_or_else(|| no_such(what, handle))
 }
 
-fn no_such(what: &str, handle: u64) -> Failure {
+fn no_such(what: &str, handle: u64) -> FailedCall {
     let text = format!("no {what} has the handle {handle:#x}");
-    Failure::new(Status::NOT_FOUND, text)
+    FailedCall::new(Status::NOT_FOUND, text)
 }
 
 /// The agent that has this handle in its runtime, in OpenCL its `cl_device_id`.

@@ -2,7 +2,7 @@
 //! destroyed object, or of an object of another class, is recognised.
 
 use super::owner::Owner;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::{Answer, caller};
 use gputrail_interface::c::Status;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl<T> Objects<T> {
         taken.map(|(.., object)| object).collect()
     }
 
-    fn missing(&self, handle: u64) -> Failure {
+    fn missing(&self, handle: u64) -> FailedCall {
         let class = self.class.name();
         let text = match Class::of(handle) {
             Some(other) if other != self.class => {
@@ -145,7 +145,7 @@ impl<T> Objects<T> {
             }
             _ => format!("no {class} has ever had the handle {handle:#x}"),
         };
-        Failure::new(self.class.missing(), text)
+        FailedCall::new(self.class.missing(), text)
     }
 }
 

@@ -93,14 +93,14 @@ impl Drop for Unwound {
 }
 
 /// A tool's pointer, which it gets back on other threads.
-pub(super) struct UserData(pub *mut c_void);
+pub(super) struct ToolPointer(pub *mut c_void);
 
 // SAFETY: the library only hands it back; the data is the tool's, whose documentation names the threads.
-unsafe impl Send for UserData {}
+unsafe impl Send for ToolPointer {}
 // SAFETY: as above.
-unsafe impl Sync for UserData {}
+unsafe impl Sync for ToolPointer {}
 
-impl UserData {
+impl ToolPointer {
     /// The pointer.
     pub fn get(&self) -> *mut c_void {
         self.0

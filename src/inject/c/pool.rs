@@ -1,7 +1,7 @@
 //! A pool of entries that count one kernel each, and the memory of its entries for the tool.
 
 use super::Answer;
-use super::status::Failure;
+use super::status::FailedCall;
 use core::ffi::c_void;
 use gputrail_collect::context::{CounterPool, PoolEntry};
 use gputrail_interface::c::{CounterPoolEntry, CounterPoolHandle, CounterSetHandle, Status};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 const MAX_PAYLOADS: usize = 1 << 30;
 
 /// A pool, and the memory of its entries for the tool.
-pub(super) struct Pool {
+pub(super) struct ToolPool {
     pub pool: Arc<CounterPool>,
     pub handle: CounterPoolHandle,
     pub payloads: Payloads,
@@ -21,11 +21,11 @@ pub(super) struct Pool {
 /// A part of the payload of an entry, with its alignment.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
-struct Unit([u8; 16]);
+struct PayloadUnit([u8; 16]);
 
 /// The payloads of all entries.
 pub(super) struct Payloads {
-    memory: Box<[UnsafeCell<Unit>]>,
+    memory: Box<[UnsafeCell<PayloadUnit>]>,
     /// The units of an entry.
     units: usize,
 }
@@ -35,19 +35,19 @@ unsafe impl Sync for Payloads {}
 
 impl Payloads {
     pub fn new(entries: u32, bytes: u32) -> Answer<Payloads> {
-        let units = (bytes as usize).div_ceil(size_of::<Unit>());
+        let units = (bytes as usize).div_ceil(size_of::<PayloadUnit>());
         let all = units.saturating_mul(entries as usize);
-        if all > MAX_PAYLOADS / size_of::<Unit>() {
+        if all > MAX_PAYLOADS / size_of::<PayloadUnit>() {
             let text = format!(
                 "{entries} entries with payloads of {bytes} bytes are more than {MAX_PAYLOADS} bytes"
             );
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
         let mut memory = Vec::new();
         memory
             .try_reserve_exact(all)
             .map_err(|_| Status::OUT_OF_MEMORY)?;
-        memory.resize_with(all, || UnsafeCell::new(Unit([0; 16])));
+        memory.resize_with(all, || UnsafeCell::new(PayloadUnit([0; 16])));
         Ok(Payloads {
             memory: memory.into_boxed_slice(),
             units,
@@ -68,12 +68,12 @@ impl Payloads {
         let payload = self.of(entry);
         if !payload.is_null() {
             // SAFETY: as many units lie there; the entry has just been fetched, so that the tool does not have it yet.
-            unsafe { payload.cast::<Unit>().write_bytes(0, self.units) };
+            unsafe { payload.cast::<PayloadUnit>().write_bytes(0, self.units) };
         }
     }
 }
 
-impl Pool {
+impl ToolPool {
     pub fn entry(&self, entry: PoolEntry, set: CounterSetHandle) -> CounterPoolEntry {
         CounterPoolEntry {
             pool: self.handle,

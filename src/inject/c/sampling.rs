@@ -3,7 +3,7 @@
 use super::kinds::list;
 use super::library::{self, board};
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::text::{given, kept};
 use super::{Answer, done, place};
 use core::ffi::c_char;
@@ -18,7 +18,7 @@ fn deliver(aggregates: u8) -> Answer<Deliver> {
     match aggregates {
         0 => Ok(Deliver::Samples),
         1 => Ok(Deliver::Aggregates),
-        other => Err(Failure::new(
+        other => Err(FailedCall::new(
             Status::INVALID_ARGUMENT,
             format!("unknown aggregates {other}: expected 0 or 1"),
         )),
@@ -164,8 +164,8 @@ fn vendor(name: Option<&'static str>) -> *const c_char {
     name.map_or(std::ptr::null(), kept)
 }
 
-fn unknown(what: &str, name: &str) -> Failure {
-    Failure::new(Status::NOT_FOUND, format!("there is no {what} \"{name}\""))
+fn unknown(what: &str, name: &str) -> FailedCall {
+    FailedCall::new(Status::NOT_FOUND, format!("there is no {what} \"{name}\""))
 }
 
 /// The name of a type of instruction in rocprofiler-sdk, `ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU` say, or null

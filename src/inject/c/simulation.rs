@@ -3,10 +3,10 @@
 use super::caller::refuse_inside;
 use super::done;
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::tools::serve_tools;
 use gputrail_interface::c::{SimulationOptions, SimulationReport, SizedStruct, Status};
-use gputrail_sources::sim::{Demo, SimulationError};
+use gputrail_sources::sim::{SimulationError, TrainingRun};
 
 /// Runs a program, the training of a small network on two simulated GPUs, in this process and in real time, with the
 /// calling thread as its main thread and a thread for each of its others, of which one runs at a time. Its runtime has an API of its own, of the domain `GPUTRAIL_DOMAIN_SIM`, with
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn gputrail_simulation_run(
     report: *mut SimulationReport,
 ) -> Status {
     done(|| {
-        let mut demo = Demo::default();
+        let mut demo = TrainingRun::default();
         if !options.is_null() {
             // SAFETY: `options` is not null, so it leads to options of as many bytes as their size says (the caller's
             // promise).
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn gputrail_simulation_run(
                 SimulationError::Sampling(_) => Status::SAMPLING_NOT_AVAILABLE,
                 _ => Status::INTERNAL,
             };
-            Failure::new(status, error.to_string())
+            FailedCall::new(status, error.to_string())
         })?;
         if report.is_null() {
             return Ok(());

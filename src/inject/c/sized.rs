@@ -1,18 +1,18 @@
 //! Structures that begin with their size: the tool's and the library's may be of different versions.
 
-use super::status::Failure;
+use super::status::FailedCall;
 use super::{Answer, checked};
 use gputrail_interface::c::{SizedStruct, Status};
 
 /// Structures above this size no version will have.
 const MAX_STRUCT_BYTES: usize = 1 << 16;
 
-fn wrong<T: SizedStruct>(size: usize) -> Failure {
+fn wrong<T: SizedStruct>(size: usize) -> FailedCall {
     let (name, first, ours) = (T::NAME, T::FIRST, size_of::<T>());
     let text = format!(
         "{name}: its size field says {size} bytes; it has {ours}, or at least {first} in older versions"
     );
-    Failure::new(Status::WRONG_SIZE, text)
+    FailedCall::new(Status::WRONG_SIZE, text)
 }
 
 /// Reads a structure of the caller's: fields that it does not have are 0. One that is longer than ours is taken if
@@ -52,7 +52,7 @@ pub unsafe fn read_over<T: SizedStruct>(mut base: T, pointer: *const T) -> Answe
                  do what it asks for",
                 T::NAME
             );
-            return Err(Failure::new(Status::WRONG_SIZE, text));
+            return Err(FailedCall::new(Status::WRONG_SIZE, text));
         }
     }
     // SAFETY: `base` has `ours` bytes and `pointer` leads to `size`, elsewhere; any bytes are a valid `T` (`SizedStruct`).

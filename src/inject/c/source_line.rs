@@ -1,11 +1,11 @@
 //! Source lines of addresses in code objects.
 
 use super::library::board;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::{done, place};
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::code::CodeOffset;
-use gputrail_code::symbols::{Frame, Resolved};
+use gputrail_code::symbols::{Resolved, SymbolFrame};
 use gputrail_collect::sampling::code::LoadedCode;
 use gputrail_interface::c::{SourceLine, Status};
 use gputrail_record::CodeObjectId;
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn gputrail_source_line_of(
             }
             read.code.resolve(names, code_object, CodeOffset(offset))
         };
-        let not_found = |why: String| Failure::new(Status::NOT_FOUND, why);
+        let not_found = |why: String| FailedCall::new(Status::NOT_FOUND, why);
         let Some(resolved) = resolved else {
             let text = format!("the bytes of code object {code_object} are not known: {NOT_KEPT}");
             return Err(not_found(text));
@@ -87,7 +87,7 @@ fn function(resolved: &Resolved) -> Option<&Arc<str>> {
 }
 
 /// The file, line and column of a frame that has a line.
-fn place_of(frame: &Frame) -> Option<(&str, u32, u32)> {
+fn place_of(frame: &SymbolFrame) -> Option<(&str, u32, u32)> {
     let file = frame.file.as_ref()?;
     Some((file, frame.line?, frame.column.unwrap_or(0)))
 }

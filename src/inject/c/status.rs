@@ -12,24 +12,24 @@ use std::cell::RefCell;
 
 /// A call that failed, and why.
 #[derive(Debug)]
-pub struct Failure {
+pub struct FailedCall {
     pub status: Status,
     pub text: Cow<'static, str>,
 }
 
-impl Failure {
-    pub fn new(status: Status, text: impl Into<Cow<'static, str>>) -> Failure {
-        Failure {
+impl FailedCall {
+    pub fn new(status: Status, text: impl Into<Cow<'static, str>>) -> FailedCall {
+        FailedCall {
             status,
             text: text.into(),
         }
     }
 }
 
-impl From<Status> for Failure {
-    fn from(status: Status) -> Failure {
+impl From<Status> for FailedCall {
+    fn from(status: Status) -> FailedCall {
         let found = Status::ALL.iter().find(|(_, of, _)| *of == status);
-        Failure::new(status, found.map_or("", |(_, _, text)| text))
+        FailedCall::new(status, found.map_or("", |(_, _, text)| text))
     }
 }
 
@@ -65,8 +65,8 @@ fn counting(error: &CountingError) -> Status {
     }
 }
 
-impl From<ToolError> for Failure {
-    fn from(error: ToolError) -> Failure {
+impl From<ToolError> for FailedCall {
+    fn from(error: ToolError) -> FailedCall {
         let status = match error {
             ToolError::NotAvailable => Status::NOT_AVAILABLE,
             ToolError::NoSuchContext => Status::NO_SUCH_CONTEXT,
@@ -89,20 +89,20 @@ impl From<ToolError> for Failure {
             ToolError::Sampling(ref error) => sampling(error),
             ToolError::Counting(ref error) => counting(error),
         };
-        Failure::new(status, error.to_string())
+        FailedCall::new(status, error.to_string())
     }
 }
 
 thread_local! {
-    static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
+    static LAST: RefCell<Option<FailedCall>> = const { RefCell::new(None) };
 }
 
 /// The last failure of a thread whose thread-local variables are gone, as those of the main thread when tools are
 /// finalised.
-static LAST_AT_END: PerProcess<Option<(u32, Failure)>> = PerProcess::new();
+static LAST_AT_END: PerProcess<Option<(u32, FailedCall)>> = PerProcess::new();
 
 /// Keeps `failure` as the thread's last.
-pub(super) fn keep(failure: Failure) -> Status {
+pub(super) fn keep(failure: FailedCall) -> Status {
     let status = failure.status;
     let mut failure = Some(failure);
     let kept = LAST.try_with(|last| {
@@ -145,7 +145,7 @@ pub extern "C" fn gputrail_status_message(status: Status) -> *const c_char {
 /// `text` is null or leads to `capacity` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gputrail_last_error(text: *mut c_char, capacity: usize) -> Status {
-    let copy = |failure: Option<&Failure>| {
+    let copy = |failure: Option<&FailedCall>| {
         let said = failure.map_or("", |failure| &failure.text);
         if !text.is_null() && capacity > 0 {
             let cut = said.floor_char_boundary(said.len().min(capacity - 1));

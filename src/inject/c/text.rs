@@ -1,6 +1,6 @@
 //! Text for C: copied into the caller's memory, or kept for ever where there is not much of it.
 
-use super::status::Failure;
+use super::status::FailedCall;
 use super::{Answer, checked};
 use core::ffi::{CStr, c_char};
 use gputrail_buffer::platform::sync::PerProcess;
@@ -30,7 +30,7 @@ pub unsafe fn copy(text: &str, to: *mut c_char, capacity: usize, length: *mut us
             "a text of {} bytes and a 0 into {capacity} bytes",
             text.len()
         );
-        return Err(Failure::new(Status::TOO_SMALL, text));
+        return Err(FailedCall::new(Status::TOO_SMALL, text));
     }
     // SAFETY: `to` leads to `capacity` bytes that can be written and are not those of `text` (the caller's promise), more
     // than `text` is long: the text and the 0 fit.
@@ -51,7 +51,7 @@ pub unsafe fn given<'a>(text: *const c_char, name: &'static str) -> Answer<&'a s
     // SAFETY: `checked` has refused null; otherwise `text` leads to bytes that end with a 0 and that nobody writes for `'a`
     // (the caller's promise).
     let text = unsafe { CStr::from_ptr(text) };
-    let wrong = |_| Failure::new(Status::INVALID_ARGUMENT, format!("{name} is not UTF-8"));
+    let wrong = |_| FailedCall::new(Status::INVALID_ARGUMENT, format!("{name} is not UTF-8"));
     text.to_str().map_err(wrong)
 }
 

@@ -1,8 +1,8 @@
 //! Threads of the library: those that deliver records, and callbacks around their creation.
 
 use super::caller::Caller;
-use super::owner::UserData;
-use super::status::Failure;
+use super::owner::ToolPointer;
+use super::status::FailedCall;
 use super::{done, library, place};
 use core::ffi::c_void;
 use gputrail_collect::context::{CallbackThread, InternalThread, InternalThreadWatch};
@@ -30,8 +30,8 @@ pub unsafe extern "C" fn gputrail_callback_thread_create(
         let place = unsafe { place(thread, "thread") }?;
         drop(library::state()?);
         let made = CallbackThread::create().map_err(|error| match error.kind() {
-            ErrorKind::QuotaExceeded => Failure::from(Status::TOO_MANY),
-            _ => Failure::new(Status::NO_THREAD, error.to_string()),
+            ErrorKind::QuotaExceeded => FailedCall::from(Status::TOO_MANY),
+            _ => FailedCall::new(Status::NO_THREAD, error.to_string()),
         })?;
         let mut state = library::state()?;
         let id = state.threads.new_handle();
@@ -86,8 +86,8 @@ pub unsafe extern "C" fn gputrail_thread_watch(
         // SAFETY: `watch` is null or a place for a handle (the caller's promise).
         let place = unsafe { place(watch, "watch") }?;
         let callback =
-            callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
-        let (user_data, caller) = (UserData(user_data), Caller::of_buffer());
+            callback.ok_or_else(|| FailedCall::new(Status::NULL_POINTER, "callback is null"))?;
+        let (user_data, caller) = (ToolPointer(user_data), Caller::of_buffer());
         let mut state = library::state()?;
         let id = state.watches.new_handle();
         let made = InternalThreadWatch::new(move |moment| {

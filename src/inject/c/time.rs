@@ -1,28 +1,28 @@
 //! Clocks: the time now, and times of records in nanoseconds.
 
 use super::library::board;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::{Answer, done, place};
 use crate::nanos;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::PerProcess;
-use gputrail_collect::times::Times;
+use gputrail_collect::times::TimeConverter;
 use gputrail_interface::c::Status;
 use gputrail_record::{AgentId, DeviceTime, Nanos, Record, Ticks};
 
 /// The times of the process.
-static TIMES: PerProcess<Option<Times>> = PerProcess::new();
+static TIMES: PerProcess<Option<TimeConverter>> = PerProcess::new();
 
 /// Does `work` with the times of this process.
-pub(super) fn with_times<R>(work: impl FnOnce(&mut Times) -> R) -> Answer<R> {
+pub(super) fn with_times<R>(work: impl FnOnce(&mut TimeConverter) -> R) -> Answer<R> {
     let board = board()?;
     let mut times = TIMES.lock();
     let times = match &mut *times {
         Some(times) => times,
         none => {
-            let new = Times::new(board.names().clone());
+            let new = TimeConverter::new(board.names().clone());
             none.insert(
-                new.map_err(|error| Failure::new(Status::CLOCK_UNKNOWN, error.to_string()))?,
+                new.map_err(|error| FailedCall::new(Status::CLOCK_UNKNOWN, error.to_string()))?,
             )
         }
     };

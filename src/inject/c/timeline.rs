@@ -3,7 +3,7 @@
 use super::caller::Caller;
 use super::library;
 use super::sized;
-use super::status::Failure;
+use super::status::FailedCall;
 use super::{Answer, done, place, values};
 use crate::timeline::{EnqueueRecord, TimedWork, Timeline};
 use core::ffi::c_void;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 /// A timeline of this process.
 pub(super) fn new() -> Answer<Timeline> {
     let names = library::board()?.names().clone();
-    Timeline::new(names).map_err(|error| Failure::new(Status::CLOCK_UNKNOWN, error.to_string()))
+    Timeline::new(names).map_err(|error| FailedCall::new(Status::CLOCK_UNKNOWN, error.to_string()))
 }
 
 /// Makes a timeline, which puts the enqueue records and completions of raw batches together; joined records it takes as
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn gputrail_timeline_add(
 ) -> Status {
     done(|| {
         let callback =
-            callback.ok_or_else(|| Failure::new(Status::NULL_POINTER, "callback is null"))?;
+            callback.ok_or_else(|| FailedCall::new(Status::NULL_POINTER, "callback is null"))?;
         // SAFETY: `batch` is null or leads to a batch of as many bytes as its size says (the caller's promise).
         let batch = unsafe { sized::read(batch) }?;
         // SAFETY: `batch.records` is null or leads to `batch.bytes` bytes, which nobody writes until this returns (the

@@ -5,7 +5,7 @@ use crate::timeline::Timeline;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::{BlockView, Policy, QueuePlace};
 use gputrail_collect::context::{KindSet, RecordBuffer, ToolError, WORK};
-use gputrail_collect::delivering::Delivering;
+use gputrail_collect::delivering::InCallback;
 use gputrail_record::{Kind, Records, Unfinished};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -22,16 +22,16 @@ pub(super) trait Receiver: Send {
 }
 
 /// A function that is shown records.
-pub(super) struct Shown<F>(pub F);
+pub(super) struct RecordViewer<F>(pub F);
 
-impl<F: FnMut(&BlockView<'_>) + Send> Receiver for Shown<F> {
+impl<F: FnMut(&BlockView<'_>) + Send> Receiver for RecordViewer<F> {
     fn records(&mut self, view: &BlockView<'_>, _: &mut dyn FnMut(Kind)) {
         (self.0)(view);
     }
 }
 
 /// Joins the records of a buffer for a receiver.
-struct Joining {
+struct ReceiverJoining {
     /// Locked after `receiving`, and not while the receiver is called, which may never return.
     joiner: Mutex<Joiner>,
     receiving: Mutex<Receiving>,
@@ -45,7 +45,7 @@ struct Receiving {
     has_ended: bool,
 }
 
-impl Joining {
+impl ReceiverJoining {
     fn records(&self, view: &BlockView<'_>, lost: &mut dyn FnMut(Kind)) {
         let Receiving {
             receiver, batch, ..
@@ -62,15 +62,15 @@ fn pass_on(view: &BlockView<'_>, to: &mut dyn Receiver, lost: &mut dyn FnMut(Kin
 }
 
 /// A buffer of a tool.
-pub(super) struct Buffer {
+pub(super) struct ToolBuffer {
     buffer: Arc<RecordBuffer>,
     /// If its records are joined.
-    joining: Option<Arc<Joining>>,
+    joining: Option<Arc<ReceiverJoining>>,
     /// Held while joined records of a buffer that keeps its blocks are shown: each flush joins all of them anew.
     showing: Mutex<()>,
 }
 
-impl std::ops::Deref for Buffer {
+impl std::ops::Deref for ToolBuffer {
     type Target = RecordBuffer;
 
     fn deref(&self) -> &RecordBuffer {
@@ -78,10 +78,10 @@ impl std::ops::Deref for Buffer {
     }
 }
 
-impl Buffer {
+impl ToolBuffer {
     /// A buffer whose records are delivered as they were written.
-    pub fn raw(buffer: RecordBuffer) -> Buffer {
-        Buffer {
+    pub fn raw(buffer: RecordBuffer) -> ToolBuffer {
+        ToolBuffer {
             buffer: Arc::new(buffer),
             joining: None,
             showing: Mutex::default(),
@@ -92,9 +92,9 @@ impl Buffer {
     pub fn joined(
         receiver: Box<dyn Receiver>,
         timeline: Timeline,
-        create: impl FnOnce(Deliver) -> Result<RecordBuffer, ToolError>,
-    ) -> Result<Buffer, ToolError> {
-        let joining = Arc::new(Joining {
+        create: impl FnOnce(DeliverFunction) -> Result<RecordBuffer, ToolError>,
+    ) -> Result<ToolBuffer, ToolError> {
+        let joining = Arc::new(ReceiverJoining {
             joiner: Mutex::new(Joiner::new(timeline)),
             receiving: Mutex::new(Receiving {
                 receiver,
@@ -113,7 +113,7 @@ impl Buffer {
         }))?;
         let buffer = Arc::new(buffer);
         let _ = counts.set(Arc::downgrade(&buffer));
-        Ok(Buffer {
+        Ok(ToolBuffer {
             buffer,
             joining: Some(joining),
             showing: Mutex::default(),
@@ -136,7 +136,7 @@ impl Buffer {
             Records::new(left.bytes).for_each(|record| self.buffer.count_drop(record.kind()));
             return;
         }
-        let _delivering = Delivering::begin();
+        let _delivering = InCallback::begin();
         let Receiving {
             receiver,
             batch,
@@ -183,7 +183,7 @@ impl Buffer {
         let keeps = self.buffer.policy() == Policy::Overwrite;
         let _showing = keeps.then(|| lock_std(&self.showing));
         flush(&self.buffer)?;
-        let _delivering = Delivering::begin();
+        let _delivering = InCallback::begin();
         let Receiving {
             receiver, batch, ..
         } = &mut *lock_std(&joining.receiving);
@@ -210,7 +210,7 @@ impl Buffer {
 }
 
 /// The function that a buffer delivers to.
-pub(super) type Deliver = Box<dyn FnMut(&BlockView<'_>) + Send>;
+pub(super) type DeliverFunction = Box<dyn FnMut(&BlockView<'_>) + Send>;
 
 /// Counts a joined record that its receiver had no room for.
 fn count_drop(buffer: Option<&Weak<RecordBuffer>>, kind: Kind) {

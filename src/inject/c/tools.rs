@@ -7,7 +7,7 @@
 
 use super::owner::{self, Owner};
 use super::sized;
-use super::status::{self, Failure};
+use super::status::{self, FailedCall};
 use super::{Answer, caller, done, library, lifecycle, text};
 use core::ffi::{CStr, c_char};
 use gputrail_buffer::platform::environment::variable;
@@ -40,26 +40,26 @@ struct ToolLibrary {
 }
 
 /// A tool that has said what it is.
-struct Tool {
+struct DescribedTool {
     handle: ToolHandle,
     description: ToolDescription,
 }
 
 // SAFETY: functions of the tool's, and a pointer that is only handed back to them.
-unsafe impl Send for Tool {}
+unsafe impl Send for DescribedTool {}
 
 /// The tools of a process.
 #[derive(Default)]
-struct Loaded {
+struct LoadedTools {
     /// The initialised tools, in the order of their initialisation.
-    tools: Vec<Tool>,
+    tools: Vec<DescribedTool>,
     /// Threads that finalise those which asked for it from within a callback.
     finishing: Vec<JoinHandle<()>>,
     /// Whether a tool has been finalised before the program ends. What it has made may be there.
     any_finished: bool,
 }
 
-static LOADED: PerProcess<Loaded> = PerProcess::new();
+static LOADED: PerProcess<LoadedTools> = PerProcess::new();
 
 /// How long a program that ends waits for tools that are being finalised. One of them may never come to its end: what
 /// it waits for may be the very callback in which the program ended.
@@ -159,14 +159,14 @@ impl ToolLibrary {
 
 /// Opens a library and looks for the entry point of a tool.
 fn open(path: &[u8]) -> Answer<ToolLibrary> {
-    let failure = |status, text: String| Err(Failure::new(status, text));
+    let failure = |status, text: String| Err(FailedCall::new(status, text));
     let Ok(path) = CString::new(path) else {
         return failure(Status::INVALID_ARGUMENT, "its path contains a 0".into());
     };
     let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
     // SAFETY: opens a library, whose constructors run; the user requests it.
     let library = unsafe { Library::open(Some(OsStr::from_bytes(path.to_bytes())), flags) }
-        .map_err(|error| Failure::new(Status::NOT_FOUND, loader_reason(&error)))?;
+        .map_err(|error| FailedCall::new(Status::NOT_FOUND, loader_reason(&error)))?;
     // SAFETY: a function of this name has this type in every tool.
     let entry = unsafe { library.get::<Configure>(ENTRY) }.map(|found| *found);
     // Threads of the library may run, and the host structure names it: it is never closed.
@@ -187,7 +187,7 @@ fn configure(
     place: usize,
     count: usize,
     probing: bool,
-) -> Answer<Option<Tool>> {
+) -> Answer<Option<DescribedTool>> {
     let path = library.path.to_string_lossy();
     let handle = ToolHandle {
         handle: library::state()?.tools.new_handle(),
@@ -215,14 +215,14 @@ fn configure(
         let text = format!(
             "it is built for version {built} of the tool API, and this is version {GPUTRAIL_API_VERSION}"
         );
-        return Err(Failure::new(Status::NOT_AVAILABLE, text));
+        return Err(FailedCall::new(Status::NOT_AVAILABLE, text));
     }
     if !description.name.is_null() {
         // SAFETY: not null, and a tool's name ends with a 0.
         let own = unsafe { CStr::from_ptr(description.name) }.to_string_lossy();
         owner::name(handle, format!("tool {own} ({path})"));
     }
-    Ok(Some(Tool {
+    Ok(Some(DescribedTool {
         handle,
         description,
     }))
@@ -258,7 +258,7 @@ fn wait_for(finishing: Vec<JoinHandle<()>>) {
     }
 }
 
-fn finalise(tool: Tool) {
+fn finalise(tool: DescribedTool) {
     lifecycle::flush_all();
     if let Some(finalise) = tool.description.finalise {
         // SAFETY: the tool's function, which it gave for this.

@@ -1,6 +1,6 @@
 //! The configuration of counters of managed memory.
 
-use super::status::Failure;
+use super::status::FailedCall;
 use super::{done, library};
 use gputrail_collect::unified_memory;
 use gputrail_interface::c::Status;
@@ -26,7 +26,7 @@ pub extern "C" fn gputrail_unified_memory_configure(
                 "counter {} and enable {enable}: expected a GPUTRAIL_UNIFIED_MEMORY_COUNTER_KIND and 0 or 1",
                 counter.0
             );
-            return Err(Failure::new(Status::INVALID_ARGUMENT, text));
+            return Err(FailedCall::new(Status::INVALID_ARGUMENT, text));
         }
         let agent = agent.is_some().then_some(agent);
         Ok(unified_memory::configure(agent, counter, enable == 1)?)

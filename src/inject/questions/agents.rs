@@ -5,7 +5,7 @@ use gputrail_collect::sampling::Possible;
 use gputrail_record::{AgentAttributeKind, count, printable};
 use gputrail_sources::cuda::{self, CuptiError};
 use gputrail_sources::links;
-use gputrail_sources::opencl::{self, Found};
+use gputrail_sources::opencl::{self, FoundDevice};
 use gputrail_sources::sim;
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ fn cuda_agents() -> String {
 
 fn describe_cuda(
     number: usize,
-    device: &cuda::Device,
+    device: &cuda::CudaDevice,
     cupti: &Result<PathBuf, CuptiError>,
 ) -> String {
     let sampling = Possible(device.sampling()).to_string();
@@ -99,7 +99,7 @@ fn describe_cuda(
     table(number, &device.name, &attributes)
 }
 
-fn describe(number: usize, found: &Found) -> String {
+fn describe(number: usize, found: &FoundDevice) -> String {
     let device = &found.device;
     let mut attributes = vec![
         ("kind", device.kind.name().unwrap_or("other").to_owned()),

@@ -16,16 +16,16 @@ const ELSEWHERE: &str = "GPUTRAIL_DEMO_SAMPLED_ELSEWHERE";
 
 /// The run that the words ask for.
 #[derive(Default)]
-struct Wanted<'a> {
-    demo: sim::Demo,
+struct WantedDemo<'a> {
+    demo: sim::TrainingRun,
     second_device: Option<&'a str>,
     time_slice: Option<Duration>,
     aggregate_samples: bool,
 }
 
-impl<'a> Wanted<'a> {
-    fn of(words: &'a [&'a OsStr]) -> Option<Wanted<'a>> {
-        let mut wanted = Wanted::default();
+impl<'a> WantedDemo<'a> {
+    fn of(words: &'a [&'a OsStr]) -> Option<WantedDemo<'a>> {
+        let mut wanted = WantedDemo::default();
         for word in words {
             let word = word.to_str()?;
             match word.split_once('=').unwrap_or((word, "")) {
@@ -49,7 +49,8 @@ pub fn answer(words: &[&OsStr]) -> Result<String, String> {
         return Err("the capture and the scope are missing".to_owned());
     };
     let scope = Scope::parse(&scope.to_string_lossy()).map_err(text)?;
-    let wanted = Wanted::of(how).ok_or_else(|| format!("{how:?} is not how to run the demo"))?;
+    let wanted =
+        WantedDemo::of(how).ok_or_else(|| format!("{how:?} is not how to run the demo"))?;
     let options = RecorderOptions {
         ticks: TickSource::Virtual,
         scope,
@@ -57,7 +58,7 @@ pub fn answer(words: &[&OsStr]) -> Result<String, String> {
         ..RecorderOptions::default()
     };
     let capture = Path::new(capture);
-    let header = Recorder::file_header(options.ticks, sim::Demo::PROCESS);
+    let header = Recorder::file_header(options.ticks, sim::TrainingRun::PROCESS);
     let writer = Writer::create(capture, &header)
         .map_err(|error| format!("cannot write {}: {error}", capture.display()))?;
     let recorder = Recorder::start(&options, None, writer).map_err(text)?;

@@ -60,7 +60,7 @@ pub fn answer(words: &[String]) -> Result<String, String> {
             list.join("; ")
         ));
     }
-    let by_cuda = cuda.iter().flat_map(cuda::Device::sampling);
+    let by_cuda = cuda.iter().flat_map(cuda::CudaDevice::sampling);
     if let Some(why) = hindered
         && by_cuda.into_iter().any(|one| one.allows(&request))
     {

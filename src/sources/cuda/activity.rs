@@ -10,13 +10,13 @@
 use super::counts;
 use super::ffi::{self, call};
 use super::inner::{self, TOLD};
-use super::inside::Inside;
-use super::objects::{OBJECTS, Objects};
+use super::inside::InsideCupti;
+use super::objects::{KnownObjects, OBJECTS};
 use super::pool::{self, POOL};
 use super::recent::RECENT;
 use super::records::{self, READ};
 use super::resources;
-use super::session::{Reading, Session, current_session};
+use super::session::{CuptiReading, CuptiSession, current_session};
 use super::translation::Translation;
 use core::ffi::c_void;
 use gputrail_buffer::clock;
@@ -58,7 +58,7 @@ pub(super) unsafe extern "C" fn completed(
     valid: usize,
 ) {
     contain(|| {
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         if let Some(session) = current_session() {
             if valid > 0 && POOL.is_readable(buffer) {
                 translate(session, buffer, valid.min(pool::BYTES));
@@ -96,25 +96,25 @@ fn count_dropped(dropped: usize) {
 
 /// Reads the clock for all agents.
 pub(super) fn read_clocks() {
-    let reading = current_session().and_then(Session::reading);
+    let reading = current_session().and_then(CuptiSession::reading);
     if let (Some(reading), Some(names)) = (reading, process::names()) {
         note_reading(names, &OBJECTS.lock(), reading);
     }
 }
 
-fn note_reading(names: &Names, objects: &Objects, reading: Reading) {
+fn note_reading(names: &Names, objects: &KnownObjects, reading: CuptiReading) {
     for agent in objects.agents() {
         names.clock_pair(reading.of_agent(agent));
     }
 }
 
 /// Translates the records of a buffer.
-fn translate(session: &Session, buffer: *mut u8, valid: usize) {
+fn translate(session: &CuptiSession, buffer: *mut u8, valid: usize) {
     let (Some(thread), Some(names)) = (process::current(), process::names()) else {
         return counts::AFTER_END.add(1);
     };
     let mut reading = session.reading_if_due();
-    let mut walk = Walk {
+    let mut walk = BufferWalk {
         session,
         buffer,
         valid,
@@ -153,14 +153,14 @@ fn translate(session: &Session, buffer: *mut u8, valid: usize) {
 }
 
 /// A walk through the records of a buffer. The library does it: it knows the size of each kind.
-struct Walk<'a> {
-    session: &'a Session,
+struct BufferWalk<'a> {
+    session: &'a CuptiSession,
     buffer: *mut u8,
     valid: usize,
     latest: *mut u8,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> BufferWalk<'a> {
     /// The next records, each with the bytes that it covers; none at the end of the buffer.
     fn fill<'b>(&mut self, batch: &'b mut [&'a [u8]; BATCH]) -> &'b [&'a [u8]] {
         let mut count = 0;

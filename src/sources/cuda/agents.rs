@@ -2,13 +2,13 @@
 
 use super::counting;
 use super::cupti;
-use super::devices::{self, Device};
+use super::devices::{self, CudaDevice};
 use super::enabling;
 use super::ffi::Cuda;
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::objects::OBJECTS;
 use super::sampling;
-use super::session::{Session, current_session};
+use super::session::{CuptiSession, current_session};
 use gputrail_capture::names::Names;
 use gputrail_collect::process;
 use gputrail_record::Agent;
@@ -27,12 +27,12 @@ fn find_agents() {
     if !OBJECTS.lock().agents.is_empty() {
         return;
     }
-    let _inside = Inside::begin();
+    let _inside = InsideCupti::begin();
     let Some(library) = cupti::driver() else {
         return;
     };
     let devices = devices::all(&Cuda::of(&library));
-    let reading = current_session().and_then(Session::reading);
+    let reading = current_session().and_then(CuptiSession::reading);
     let mut objects = OBJECTS.lock();
     objects.latest_reading = reading.or(objects.latest_reading);
     let mut added = Vec::new();
@@ -55,7 +55,7 @@ fn find_agents() {
 }
 
 /// The record of a device.
-fn attributes(names: &Names, device: &Device) -> Agent {
+fn attributes(names: &Names, device: &CudaDevice) -> Agent {
     let mut agent = Agent::blank();
     agent.name = names.string(&device.name);
     agent.bus = names.string(&device.bus);

@@ -6,10 +6,10 @@
 //! registered`. There are no retirement records. Callbacks about completed work may come on a thread of CUPTI's, where CUDA must
 //! not be called.
 
-use super::calls::{Open, stack};
-use super::ffi::{self, CallbackData};
-use super::functions::{self, Effect, Function, MAX_ARGUMENTS};
-use super::inside::Inside;
+use super::calls::{CurrentCall, stack};
+use super::ffi::{self, CallData};
+use super::functions::{self, CudaFunction, Effect, MAX_ARGUMENTS};
+use super::inside::InsideCupti;
 use super::recent::{self, RECENT};
 use super::session::current_session;
 use super::{agents, counting, enabling, graphs, inner, notes, objects, resources, sampling};
@@ -18,7 +18,9 @@ use gputrail_buffer::clock;
 use gputrail_buffer::platform::inside::contain;
 use gputrail_collect::correlation::{CallInProgress, Extra};
 use gputrail_collect::process::{self, Current};
-use gputrail_collect::switchboard::{CallArguments, Callback, Observed, Payload, Within};
+use gputrail_collect::switchboard::{
+    CallArguments, CallbackArguments, Observed, Payload, ReportedPart,
+};
 use gputrail_interface::operations::Phase;
 use gputrail_interface::return_codes::CUDA_NOT_READY;
 use gputrail_record::{Dependency, KernelId, Operation, Ticks, WorkId, flags};
@@ -32,11 +34,11 @@ pub(super) unsafe extern "C" fn callback(
     data: *const c_void,
 ) {
     // CUPTI says what it cannot do in calls of ours, too.
-    if Inside::is_set() && domain != ffi::STATE {
+    if InsideCupti::is_set() && domain != ffi::STATE {
         return;
     }
     contain(|| {
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         match functions::api_of(domain) {
             Some(domain) if !data.is_null() => {
                 let operation = Operation {
@@ -44,7 +46,7 @@ pub(super) unsafe extern "C" fn callback(
                     number: number as u16,
                 };
                 // SAFETY: CUPTI's description of the call, which is valid during the callback.
-                let data = unsafe { &*data.cast::<CallbackData>() };
+                let data = unsafe { &*data.cast::<CallData>() };
                 match data.site {
                     ffi::ENTER => {
                         enter(operation, data);
@@ -83,7 +85,7 @@ pub(super) unsafe extern "C" fn callback(
 
 /// Tells the counters of kernels of a call's enter or exit.
 #[inline(always)]
-fn count(operation: Operation, data: &CallbackData, tell: fn(&Function, &CallbackData)) {
+fn count(operation: Operation, data: &CallData, tell: fn(&CudaFunction, &CallData)) {
     if enabling::is_counting()
         && let Some(function) = functions::get(operation)
         && function.effect.is_launch()
@@ -93,12 +95,12 @@ fn count(operation: Operation, data: &CallbackData, tell: fn(&Function, &Callbac
 }
 
 /// The word that CUPTI keeps for the call.
-fn word(data: &CallbackData) -> Option<&Cell<u64>> {
+fn word(data: &CallData) -> Option<&Cell<u64>> {
     // SAFETY: null, or CUPTI's place for a word of the subscriber's, which this thread alone uses.
     unsafe { data.correlation_data.cast::<Cell<u64>>().as_ref() }
 }
 
-fn enter(operation: Operation, data: &CallbackData) {
+fn enter(operation: Operation, data: &CallData) {
     let Some(word) = word(data) else {
         return;
     };
@@ -144,7 +146,7 @@ fn enter(operation: Operation, data: &CallbackData) {
     drop(host);
     let place = call.depth as usize;
     let id = data.correlation_id;
-    let mut open = Open { call, work, id };
+    let mut open = CurrentCall { call, work, id };
     if call.interest.has_callbacks() {
         notify(thread, function, &call, data, Phase::Enter, None);
         if call.interest.has_inner_callbacks() {
@@ -166,7 +168,7 @@ fn enter(operation: Operation, data: &CallbackData) {
     }
 }
 
-fn exit(operation: Operation, data: &CallbackData) {
+fn exit(operation: Operation, data: &CallData) {
     let end = clock::now();
     let Some(place) = word(data).and_then(|word| word.replace(0).checked_sub(1)) else {
         return;
@@ -179,7 +181,8 @@ fn exit(operation: Operation, data: &CallbackData) {
         stack.innermost.set((0, 0));
     }
     let open = stack.calls.get(place as usize).map(Cell::get);
-    let Some(Open { call, work, .. }) = open.filter(|open| open.call.operation == operation) else {
+    let Some(CurrentCall { call, work, .. }) = open.filter(|open| open.call.operation == operation)
+    else {
         return;
     };
     let Some(function) = functions::get(operation) else {
@@ -232,9 +235,9 @@ fn exit(operation: Operation, data: &CallbackData) {
 #[cold]
 fn notify(
     thread: Current,
-    function: &'static Function,
+    function: &'static CudaFunction,
     call: &CallInProgress,
-    data: &CallbackData,
+    data: &CallData,
     phase: Phase,
     return_code: Option<i32>,
 ) {
@@ -246,13 +249,13 @@ fn notify(
     // SAFETY: CUPTI's structure with the arguments of this function.
     let count = unsafe { functions::arguments(function, data.parameters, &mut values) };
     let arguments = CallArguments::in_progress(function.info.arguments, &values[..count]);
-    let mut callback = Callback::new(call.operation, function.info.name, phase)
+    let mut callback = CallbackArguments::new(call.operation, function.info.name, phase)
         .with_kernel(KernelId::NONE, board.names());
     (callback.thread, callback.correlation) = (thread.state().thread(), call.correlation);
     (callback.return_code, callback.payload) = (return_code, Payload::Call(arguments));
     callback.return_value = return_code.map_or(0, |status| i64::from(status) as u64);
     callback.runtime_correlation = data.correlation_id.into();
     callback.runtime_context = objects::context_of(board.names(), data);
-    let place = (call.depth, Within::Call);
+    let place = (call.depth, ReportedPart::Call);
     board.notify_within(thread.state(), place, subscribers, &callback);
 }

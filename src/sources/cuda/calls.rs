@@ -14,7 +14,7 @@ const FRAMES: usize = 16 << 10;
 
 /// A call in progress.
 #[derive(Copy, Clone)]
-pub(super) struct Open {
+pub(super) struct CurrentCall {
     pub call: CallInProgress,
     pub work: WorkId,
     /// CUPTI's correlation id.
@@ -23,25 +23,25 @@ pub(super) struct Open {
 
 /// The calls in progress of one thread. They are no thread-local variables: the library's are part of the static ones,
 /// for which a process has little room left when the driver loads it.
-pub(super) struct Stack {
+pub(super) struct CallStack {
     /// By depth.
-    pub calls: [Cell<Open>; MAX_DEPTH],
+    pub calls: [Cell<CurrentCall>; MAX_DEPTH],
     /// The stack addresses of the innermost call: of its callback, and as it was entered; or 0.
     pub innermost: Cell<(usize, usize)>,
 }
 
 // SAFETY: `stack` gives each thread its own. The number of a thread is one thread's at a time, and the next one to get
 // it sees what the one before did.
-unsafe impl Sync for Stack {}
+unsafe impl Sync for CallStack {}
 
-static STACKS: [Stack; THREADS] = {
-    const NONE: Open = Open {
+static STACKS: [CallStack; THREADS] = {
+    const NONE: CurrentCall = CurrentCall {
         call: CallInProgress::NONE,
         work: WorkId::NONE,
         id: 0,
     };
     [const {
-        Stack {
+        CallStack {
             calls: [const { Cell::new(NONE) }; MAX_DEPTH],
             innermost: Cell::new((0, 0)),
         }
@@ -49,11 +49,11 @@ static STACKS: [Stack; THREADS] = {
 };
 
 /// The calls in progress of the calling thread.
-pub(super) fn stack(thread: Current) -> &'static Stack {
+pub(super) fn stack(thread: Current) -> &'static CallStack {
     &STACKS[thread.state().number() as usize % THREADS]
 }
 
-impl Stack {
+impl CallStack {
     /// An address that is below that of the call around this one. CUPTI's callbacks have returned when the call goes on,
     /// so that their frames say little about which call is the inner one.
     #[inline(always)]
@@ -75,7 +75,7 @@ impl Stack {
 /// A node of a graph was created on `thread`: what its calls in progress would have enqueued is that node now.
 pub(super) fn captured(thread: Current) {
     for open in &stack(thread).calls {
-        open.set(Open {
+        open.set(CurrentCall {
             work: WorkId::NONE,
             ..open.get()
         });

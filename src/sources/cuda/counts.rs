@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A count, and the words with which the notes of a recording state it.
-pub(super) struct Count {
+pub(super) struct NotedCount {
     number: AtomicU64,
     is_loss: bool,
     /// The noun for one of the things that are counted.
@@ -19,9 +19,9 @@ pub(super) struct Count {
 const RECORD: &str = "activity record";
 const BUFFER: &str = "buffer";
 
-impl Count {
-    const fn loss(one: &'static str, fact: &'static str) -> Count {
-        Count {
+impl NotedCount {
+    const fn loss(one: &'static str, fact: &'static str) -> NotedCount {
+        NotedCount {
             number: AtomicU64::new(0),
             is_loss: true,
             one,
@@ -29,10 +29,10 @@ impl Count {
         }
     }
 
-    const fn note(one: &'static str, fact: &'static str) -> Count {
-        Count {
+    const fn note(one: &'static str, fact: &'static str) -> NotedCount {
+        NotedCount {
             is_loss: false,
-            ..Count::loss(one, fact)
+            ..NotedCount::loss(one, fact)
         }
     }
 
@@ -51,27 +51,29 @@ impl Count {
 /// Advice to the user where CUPTI drops records. Our buffers do not fill: it gets another one whenever it asks.
 const DROPPED_BY: &str =
     "dropped by CUPTI, which had no room for them: recording less (--kind, --kernel) leaves more";
-pub(super) static DROPPED: Count = Count::loss(RECORD, DROPPED_BY);
+pub(super) static DROPPED: NotedCount = NotedCount::loss(RECORD, DROPPED_BY);
 /// Records that CUPTI dropped of one stream of a context, by the numbers of both.
 static DROPPED_IN: PerProcess<BTreeMap<(u32, u32), u64>> = PerProcess::new();
-pub(super) static AFTER_END: Count = Count::loss(
+pub(super) static AFTER_END: NotedCount = NotedCount::loss(
     BUFFER,
     "of activity records came after the end, or on a thread too many",
 );
-pub(super) static BUSY: Count = Count::loss(
+pub(super) static BUSY: NotedCount = NotedCount::loss(
     BUFFER,
     "of activity records came in the middle of another record of the thread",
 );
-pub(super) static MALFORMED: Count =
-    Count::loss(BUFFER, "of activity records could not be read to the end");
-pub(super) static UNKNOWN_SIZE: Count =
-    Count::loss(RECORD, "of a size that the library does not state");
-pub(super) static BEFORE_START: Count = Count::note(RECORD, "from before the start left out");
-pub(super) static UNTIMED: Count = Count::note(RECORD, "without times");
-pub(super) static WITHOUT_CALL: Count = Count::note(RECORD, "without a recorded call");
-pub(super) static FOREIGN: Count = Count::note(RECORD, "of a kind that is not recorded left out");
+pub(super) static MALFORMED: NotedCount =
+    NotedCount::loss(BUFFER, "of activity records could not be read to the end");
+pub(super) static UNKNOWN_SIZE: NotedCount =
+    NotedCount::loss(RECORD, "of a size that the library does not state");
+pub(super) static BEFORE_START: NotedCount =
+    NotedCount::note(RECORD, "from before the start left out");
+pub(super) static UNTIMED: NotedCount = NotedCount::note(RECORD, "without times");
+pub(super) static WITHOUT_CALL: NotedCount = NotedCount::note(RECORD, "without a recorded call");
+pub(super) static FOREIGN: NotedCount =
+    NotedCount::note(RECORD, "of a kind that is not recorded left out");
 
-static ALL: [&Count; 9] = [
+static ALL: [&NotedCount; 9] = [
     &DROPPED,
     &AFTER_END,
     &BUSY,
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_count_is_stated_in_the_singular_and_the_plural_and_not_where_it_is_0() {
-        let dropped = Count::loss(RECORD, "dropped by CUPTI");
+        let dropped = NotedCount::loss(RECORD, "dropped by CUPTI");
         assert_eq!(dropped.describe(), None);
         dropped.add(1);
         let text = dropped.describe();

@@ -29,7 +29,7 @@ pub enum CuptiError {
 }
 
 /// A libcupti that was opened.
-pub(super) struct Found {
+pub(super) struct FoundCupti {
     /// It is never closed: its threads and handlers may go on.
     pub library: ManuallyDrop<Library>,
     /// Its path, or its name if the loader found it.
@@ -39,7 +39,7 @@ pub(super) struct Found {
     pub overruled: Option<PathBuf>,
 }
 
-impl Found {
+impl FoundCupti {
     /// The versions that must fit each other, in words. `version` is that of the library's API, 0 if it does not tell.
     pub fn describe(&self, version: u32) -> String {
         let mut text = match places::cupti_major(&self.path) {
@@ -78,13 +78,13 @@ pub(super) fn driver() -> Option<Library> {
 /// Finds libcupti: one that the process has loaded already, since two copies disturb each other; the one of
 /// [`CUPTI_VARIABLE`], and no other where that is set; one that fits the program's version of CUDA, from the places of
 /// [`Surroundings::folders`] and of the loader; one that does not fit.
-pub(super) fn open() -> Result<Found, CuptiError> {
+pub(super) fn open() -> Result<FoundCupti, CuptiError> {
     let driver = driver().ok_or(CuptiError::NoDriver)?;
     let version = Cuda::of(&driver).version();
     let version = u32::try_from(version).ok().filter(|version| *version > 0);
     let surroundings = Surroundings::of_this_process();
     let versions = Versions::new(&surroundings.runtimes(), version);
-    let found = |library, path| Found {
+    let found = |library, path| FoundCupti {
         library: ManuallyDrop::new(library),
         path,
         versions,
@@ -95,7 +95,7 @@ pub(super) fn open() -> Result<Found, CuptiError> {
     let mut there = places::NAMES.iter();
     if let Some((library, name)) = there.find_map(|name| Some((loaded_cupti(name)?, name))) {
         let path = path_of_loaded(&surroundings).unwrap_or_else(|| name.into());
-        return Ok(Found {
+        return Ok(FoundCupti {
             overruled: named.filter(|named| !is_same(named, &path)),
             ..found(library, path)
         });

@@ -11,7 +11,7 @@ pub(super) const DRIVER: &str = "libcuda.so.1";
 
 /// A device, as far as the driver describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Device {
+pub struct CudaDevice {
     /// Its name.
     pub name: String,
     /// The version of CUDA that the driver supports: "CUDA 12.8".
@@ -40,7 +40,7 @@ const LEAST_COUNTED: u32 = 70;
 /// Which libcupti counts on devices that are too old for the range profiler.
 pub(super) const WHERE_USED: &str = "A libcupti before CUDA 13.0 counts on devices below compute capability 7.5 by its Event and Metric APIs; GPUTRAIL_CUPTI names one";
 
-impl Device {
+impl CudaDevice {
     /// The ways in which it can be sampled.
     pub fn sampling(&self) -> Vec<Configuration> {
         let by_hardware = Configuration {
@@ -83,7 +83,7 @@ pub enum EnumerateError {
 }
 
 /// All devices. Initialises CUDA in this process.
-pub fn enumerate() -> Result<Vec<Device>, EnumerateError> {
+pub fn enumerate() -> Result<Vec<CudaDevice>, EnumerateError> {
     // SAFETY: opening a library runs its constructors: those of the driver that every program uses.
     let library = unsafe { Library::new(DRIVER) }.map_err(|error| {
         EnumerateError::NoDriver(gputrail_buffer::platform::system::loader_reason(&error))
@@ -108,7 +108,7 @@ pub fn enumerate() -> Result<Vec<Device>, EnumerateError> {
 }
 
 /// The devices of a driver that has been initialised.
-pub(super) fn all(cuda: &Cuda) -> Vec<Device> {
+pub(super) fn all(cuda: &Cuda) -> Vec<CudaDevice> {
     let mut count = 0;
     // SAFETY: the driver writes to a local.
     unsafe { call!(cuda, cuDeviceGetCount(&raw mut count)) };
@@ -116,11 +116,11 @@ pub(super) fn all(cuda: &Cuda) -> Vec<Device> {
     numbers.map(|number| describe(cuda, number)).collect()
 }
 
-fn describe(cuda: &Cuda, number: c_int) -> Device {
+fn describe(cuda: &Cuda, number: c_int) -> CudaDevice {
     let mut device = 0;
     // SAFETY: the driver writes to a local, and refuses a number that no device has.
     if unsafe { call!(cuda, cuDeviceGet(&raw mut device, number)) } != Some(0) {
-        return Device::default();
+        return CudaDevice::default();
     }
     let attribute = |attribute| {
         let mut value = 0;
@@ -149,7 +149,7 @@ fn describe(cuda: &Cuda, number: c_int) -> Device {
     let version = cuda.version();
     let major = attribute(ffi::COMPUTE_CAPABILITY_MAJOR);
     let minor = attribute(ffi::COMPUTE_CAPABILITY_MINOR);
-    Device {
+    CudaDevice {
         name: text_of(&name),
         driver: format!("CUDA {}.{}", version / 1000, version % 1000 / 10),
         architecture: format!("sm_{major}{minor}"),
@@ -177,9 +177,9 @@ mod tests {
 
     #[test]
     fn a_device_that_is_too_old_for_the_range_profiler_says_how_it_is_counted() {
-        let of = |capability| Device {
+        let of = |capability| CudaDevice {
             capability,
-            ..Device::default()
+            ..CudaDevice::default()
         };
         assert!(of(70).counting().contains("--chip NAME"));
         assert!(of(61).counting().contains("its events and metrics"));

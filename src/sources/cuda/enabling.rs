@@ -6,10 +6,10 @@
 
 use super::ffi::{self, Cupti, call};
 use super::functions::{self, callback_domain};
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::notes::why;
 use super::resources;
-use super::session::{Session, current_session};
+use super::session::{CuptiSession, current_session};
 use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::names::Names;
@@ -57,17 +57,17 @@ const ACTIVITIES: [(u32, Kind, &str); 15] = [
 
 /// What is enabled in CUPTI.
 #[derive(Default)]
-struct Enabled {
+struct CuptiEnabled {
     operations: std::collections::HashSet<Operation>,
-    told: resources::Wanted,
+    told: resources::WantedResources,
     activities: [bool; ACTIVITIES.len()],
     /// The statuses with which CUPTI refused activities. Some it records only once the driver is initialised.
-    refused: [Option<ffi::Status>; ACTIVITIES.len()],
+    refused: [Option<ffi::CuptiStatus>; ACTIVITIES.len()],
     /// Whether a refusal has been reported.
     has_complained: bool,
 }
 
-static ENABLED: PerProcess<Enabled> = PerProcess::new();
+static ENABLED: PerProcess<CuptiEnabled> = PerProcess::new();
 /// Changes of what is wanted that are not enabled yet. The thread that finds 0 enables them all: CUPTI is not called with
 /// [`ENABLED`] locked.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
@@ -86,7 +86,7 @@ pub(super) fn enable() {
         return;
     };
     // CUPTI may call the driver on this thread.
-    let _inside = Inside::begin();
+    let _inside = InsideCupti::begin();
     let any = Operation {
         domain: Domain::CUDA_DRIVER,
         number: 1,
@@ -112,7 +112,7 @@ pub(super) fn enable() {
     }
 }
 
-fn enable_all(session: &Session, board: &Switchboard, enabled: &mut Enabled) {
+fn enable_all(session: &CuptiSession, board: &Switchboard, enabled: &mut CuptiEnabled) {
     for domain in [Domain::CUDA_DRIVER, Domain::CUDA_RUNTIME] {
         for function in functions::all(domain) {
             let operation = function.info.operation;
@@ -162,7 +162,7 @@ fn enable_all(session: &Session, board: &Switchboard, enabled: &mut Enabled) {
     }
 }
 
-fn enable_activity(cupti: &Cupti, activity: u32) -> Option<ffi::Status> {
+fn enable_activity(cupti: &Cupti, activity: u32) -> Option<ffi::CuptiStatus> {
     match activity {
         ffi::UNIFIED_MEMORY_COUNTER => {
             configure_unified_memory(cupti)?;
@@ -184,7 +184,7 @@ fn enable_activity(cupti: &Cupti, activity: u32) -> Option<ffi::Status> {
 
 /// Says which counters of managed memory are wanted on all devices, and on those that differ. Migrations (1, 2, 8) always
 /// are: they are copies.
-fn configure_unified_memory(cupti: &Cupti) -> Option<ffi::Status> {
+fn configure_unified_memory(cupti: &Cupti) -> Option<ffi::CuptiStatus> {
     const ONE_DEVICE: u32 = 1;
     const ALL_DEVICES: u32 = 2;
     const MIGRATIONS: u32 = 1 << 1 | 1 << 2 | 1 << 8;
@@ -220,7 +220,7 @@ fn configure_unified_memory(cupti: &Cupti) -> Option<ffi::Status> {
 }
 
 /// The sentence about an activity that CUPTI does not record.
-fn refusal(activity: u32, what: &str, status: ffi::Status) -> String {
+fn refusal(activity: u32, what: &str, status: ffi::CuptiStatus) -> String {
     format!(
         "CUPTI records no {what} (activity {activity}): {}",
         why(status)

@@ -14,17 +14,17 @@ use super::sampling::ffi::{
 };
 
 /// CUPTI's status.
-pub(super) type Status = i32;
+pub(super) type CuptiStatus = i32;
 
-pub(super) const SUCCESS: Status = 0;
+pub(super) const SUCCESS: CuptiStatus = 0;
 /// The status of functions that the library's version does not implement.
-pub(super) const NOT_IMPLEMENTED: Status = 11;
+pub(super) const NOT_IMPLEMENTED: CuptiStatus = 11;
 /// The end of a buffer of records.
-pub(super) const MAX_LIMIT_REACHED: Status = 12;
-pub(super) const NOT_COMPATIBLE: Status = 14;
-pub(super) const NOT_INITIALIZED: Status = 15;
-pub(super) const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Status = 39;
-pub(super) const UNKNOWN: Status = 999;
+pub(super) const MAX_LIMIT_REACHED: CuptiStatus = 12;
+pub(super) const NOT_COMPATIBLE: CuptiStatus = 14;
+pub(super) const NOT_INITIALIZED: CuptiStatus = 15;
+pub(super) const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: CuptiStatus = 39;
+pub(super) const UNKNOWN: CuptiStatus = 999;
 
 /// Domains of callbacks.
 pub(super) const DRIVER_API: u32 = 1;
@@ -97,7 +97,7 @@ pub(super) const FLUSH_FORCED: u32 = 1;
 
 /// The argument of a callback about a call.
 #[repr(C)]
-pub(super) struct CallbackData {
+pub(super) struct CallData {
     pub site: i32,
     pub function_name: *const c_char,
     pub parameters: *const c_void,
@@ -111,14 +111,14 @@ pub(super) struct CallbackData {
 }
 
 const _: () = {
-    assert!(core::mem::offset_of!(CallbackData, context_uid) == 48);
-    assert!(core::mem::offset_of!(CallbackData, correlation_id) == 64);
+    assert!(core::mem::offset_of!(CallData, context_uid) == 48);
+    assert!(core::mem::offset_of!(CallData, correlation_id) == 64);
 };
 
 /// The argument of a callback of the domain [`STATE`].
 #[repr(C)]
 pub(super) struct StateData {
-    pub status: Status,
+    pub status: CuptiStatus,
     pub message: *const c_char,
 }
 
@@ -132,7 +132,7 @@ pub(super) struct UnifiedMemoryConfig {
     pub enable: u32,
 }
 
-pub(super) type Callback =
+pub(super) type CuptiCallback =
     unsafe extern "C" fn(user: *mut c_void, domain: u32, number: u32, data: *const c_void);
 pub(super) type BufferRequested =
     unsafe extern "C" fn(buffer: *mut *mut u8, size: *mut usize, records: *mut usize);
@@ -172,7 +172,7 @@ functions! {
     Cupti {
         cuptiGetVersion(*mut u32);
         cuptiGetTimestamp(*mut u64);
-        cuptiSubscribe(*mut *mut c_void, Callback, *mut c_void);
+        cuptiSubscribe(*mut *mut c_void, CuptiCallback, *mut c_void);
         cuptiEnableCallback(u32, *mut c_void, u32, u32);
         cuptiGetCallbackName(u32, u32, *mut *const c_char);
         cuptiActivityRegisterCallbacks(BufferRequested, BufferCompleted);

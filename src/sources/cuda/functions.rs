@@ -14,7 +14,7 @@ const MAX_NUMBER: u32 = 1023;
 pub(super) const MAX_ARGUMENTS: usize = 12;
 
 /// A function.
-pub(super) struct Function {
+pub(super) struct CudaFunction {
     pub info: OperationInfo,
     /// What it does inside of its call, for subscribers.
     pub effect: Effect,
@@ -84,7 +84,7 @@ impl Effect {
 /// The names of arguments that say how much is copied or filled.
 const SIZES: [&str; 3] = ["ByteCount", "N", "count"];
 
-impl Function {
+impl CudaFunction {
     /// Whether CUPTI makes a record of what a call has enqueued.
     ///
     /// # Safety
@@ -103,7 +103,7 @@ impl Function {
 }
 
 /// The functions of both APIs, found once. Indexed by domain and number.
-static FUNCTIONS: OnceBox<[Vec<Option<Function>>; 2]> = OnceBox::new();
+static FUNCTIONS: OnceBox<[Vec<Option<CudaFunction>>; 2]> = OnceBox::new();
 
 /// The domain of CUPTI's callbacks of an API.
 pub(super) fn callback_domain(domain: Domain) -> u32 {
@@ -130,7 +130,7 @@ fn row(domain: Domain) -> usize {
 pub(super) fn find(cupti: &Cupti) {
     FUNCTIONS.get_or_init(|| {
         [Domain::CUDA_DRIVER, Domain::CUDA_RUNTIME].map(|domain| {
-            let mut functions: Vec<Option<Function>> = Vec::new();
+            let mut functions: Vec<Option<CudaFunction>> = Vec::new();
             for (number, name) in names(cupti, domain) {
                 functions.resize_with(usize::from(number), || None);
                 functions.push(Some(describe(domain, number, name)));
@@ -141,14 +141,14 @@ pub(super) fn find(cupti: &Cupti) {
 }
 
 /// The functions of an API; none before the library was found.
-pub(super) fn all(domain: Domain) -> impl Iterator<Item = &'static Function> {
+pub(super) fn all(domain: Domain) -> impl Iterator<Item = &'static CudaFunction> {
     let rows = FUNCTIONS.get().map(|rows| &rows[row(domain)]);
     rows.into_iter().flatten().flatten()
 }
 
 /// The function of an operation.
 #[inline]
-pub(super) fn get(operation: Operation) -> Option<&'static Function> {
+pub(super) fn get(operation: Operation) -> Option<&'static CudaFunction> {
     let rows = FUNCTIONS.get()?;
     rows[row(operation.domain)]
         .get(operation.number as usize)?
@@ -187,7 +187,7 @@ fn without_version(name: &str) -> &str {
     }
 }
 
-fn describe(domain: Domain, number: u16, name: &'static str) -> Function {
+fn describe(domain: Domain, number: u16, name: &'static str) -> CudaFunction {
     let group = group(name);
     // Variants for the default stream of each thread take the same arguments.
     let base = name.trim_end_matches("_ptsz").trim_end_matches("_ptds");
@@ -203,7 +203,7 @@ fn describe(domain: Domain, number: u16, name: &'static str) -> Function {
         // Its functions call those of the driver.
         _ => Effect::None,
     };
-    Function {
+    CudaFunction {
         effect,
         size: places
             .iter()
@@ -310,7 +310,7 @@ pub(super) fn places(arguments: &[(&str, Type)]) -> Vec<(usize, Type)> {
 ///
 /// `parameters` is null or leads to CUPTI's structure with the arguments of this function.
 pub(super) unsafe fn arguments(
-    function: &Function,
+    function: &CudaFunction,
     parameters: *const c_void,
     values: &mut [u64; MAX_ARGUMENTS],
 ) -> usize {
@@ -334,11 +334,11 @@ pub(super) unsafe fn arguments(
 }
 
 /// A function's name, and its arguments in the order of CUPTI's structure.
-type Arguments = (&'static str, &'static [(&'static str, Type)]);
+type FunctionArguments = (&'static str, &'static [(&'static str, Type)]);
 
 /// The arguments of frequent functions.
 #[rustfmt::skip]
-pub(super) const ARGUMENTS: &[Arguments] = {
+pub(super) const ARGUMENTS: &[FunctionArguments] = {
     use Type::{I32, Pointer, Size, U8, U32};
     &[
         ("cuInit", &[("Flags", U32)]),

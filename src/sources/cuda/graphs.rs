@@ -2,9 +2,9 @@
 
 use super::calls;
 use super::ffi::{self, call};
-use super::functions::{self, Function, MAX_ARGUMENTS};
+use super::functions::{self, CudaFunction, MAX_ARGUMENTS};
 use super::sampling::ffi::Resource;
-use super::session::Session;
+use super::session::CuptiSession;
 use core::ffi::c_void;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::notify::Notifier;
@@ -65,7 +65,7 @@ pub(super) fn is_needed(board: &Switchboard, what: GraphOperation) -> bool {
 ///
 /// `data` is null or what CUPTI passes with a change of a graph, valid during the call.
 pub(super) unsafe fn changed(
-    session: &Session,
+    session: &CuptiSession,
     thread: Current,
     what: GraphOperation,
     data: *const c_void,
@@ -137,9 +137,9 @@ pub(super) unsafe fn changed(
 /// `parameters` is null or CUPTI's structure with the arguments of the function.
 #[cold]
 pub(super) unsafe fn launched(
-    session: &Session,
+    session: &CuptiSession,
     thread: Current,
-    function: &Function,
+    function: &CudaFunction,
     parameters: *const c_void,
 ) {
     let board = thread.board();
@@ -175,7 +175,7 @@ fn tell(thread: Current, mut change: GraphChange) {
     notifier.graph_changed(&change);
 }
 
-fn graph(session: &Session, graph: *mut c_void) -> u32 {
+fn graph(session: &CuptiSession, graph: *mut c_void) -> u32 {
     let mut number = 0;
     if !graph.is_null() {
         // SAFETY: the graph of a change that CUPTI describes exists during the callback; CUPTI writes to a local.
@@ -184,7 +184,7 @@ fn graph(session: &Session, graph: *mut c_void) -> u32 {
     number
 }
 
-fn executable(session: &Session, executable: *mut c_void) -> u32 {
+fn executable(session: &CuptiSession, executable: *mut c_void) -> u32 {
     let mut number = 0;
     if !executable.is_null() {
         // SAFETY: as in `graph`; or a call has launched the executable, and is about to return.
@@ -198,7 +198,7 @@ fn executable(session: &Session, executable: *mut c_void) -> u32 {
     number
 }
 
-fn node(session: &Session, node: *mut c_void) -> u64 {
+fn node(session: &CuptiSession, node: *mut c_void) -> u64 {
     let mut number = 0;
     if !node.is_null() {
         // SAFETY: as in `graph`.

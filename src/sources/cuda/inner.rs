@@ -5,9 +5,9 @@
 //! ([`TOLD`]). Work whose record never arrives is told at the end of the recording as unfinished. A launch of a graph is
 //! told as a change of the graph: its arguments do not say what it executes.
 
-use super::ffi::CallbackData;
-use super::functions::{Effect, Function, MAX_ARGUMENTS, arguments};
-use super::inside::Inside;
+use super::ffi::CallData;
+use super::functions::{CudaFunction, Effect, MAX_ARGUMENTS, arguments};
+use super::inside::InsideCupti;
 use super::objects::OBJECTS;
 use super::recent::RECENT;
 use super::session::current_session;
@@ -17,7 +17,7 @@ use gputrail_capture::names::Names;
 use gputrail_collect::correlation::{CallInProgress, HostThread};
 use gputrail_collect::notify::{self, Followers, Notifier};
 use gputrail_collect::process::Current;
-use gputrail_collect::switchboard::{ContextSet, Payload, Within};
+use gputrail_collect::switchboard::{ContextSet, Payload, ReportedPart};
 use gputrail_interface::operations::{kernel_dispatch, memory_allocation, memory_copy};
 use gputrail_record::{
     Allocation, AllocationOperation, Completion, KernelDispatch, KernelId, MemoryCopy, MemoryKind,
@@ -78,14 +78,14 @@ impl Deed {
 }
 
 /// A call in which something happens.
-struct Site<'a> {
+struct EnclosingCall<'a> {
     thread: Current,
     call: &'a CallInProgress,
-    data: &'a CallbackData,
+    data: &'a CallData,
     work: WorkId,
 }
 
-impl Site<'_> {
+impl EnclosingCall<'_> {
     fn notifier(&self) -> Option<Notifier<'_>> {
         Some(Notifier {
             board: self.thread.board()?,
@@ -108,7 +108,7 @@ impl Site<'_> {
             return header;
         };
         let (context, stream) = (self.data.context, stream as *mut c_void);
-        let inside = Inside::begin();
+        let inside = InsideCupti::begin();
         // SAFETY: the context of the call in progress, and the stream that the program passes to the driver in it.
         let (device, number) = unsafe {
             (
@@ -129,7 +129,7 @@ impl Site<'_> {
     /// # Safety
     ///
     /// `self.data` is CUPTI's description of a call of `function`, which has returned 0 if it `is_over`.
-    unsafe fn deed(&self, function: &Function, names: &Names, is_over: bool) -> Option<Deed> {
+    unsafe fn deed(&self, function: &CudaFunction, names: &Names, is_over: bool) -> Option<Deed> {
         let mut values = [0; MAX_ARGUMENTS];
         // SAFETY: `self.data` describes a call of `function`, so that its `parameters` are null or that function's
         // structure.
@@ -144,7 +144,7 @@ impl Site<'_> {
             Effect::None | Effect::LaunchGraph => return None,
             Effect::Launch | Effect::LaunchByConfiguration => {
                 let launch = match function.effect {
-                    Effect::Launch => Launch {
+                    Effect::Launch => LaunchConfig {
                         grid: ["gridDimX", "gridDimY", "gridDimZ"].map(|one| one_of(&[one]) as u32),
                         block: ["blockDimX", "blockDimY", "blockDimZ"]
                             .map(|one| one_of(&[one]) as u32),
@@ -152,7 +152,7 @@ impl Site<'_> {
                         stream,
                     },
                     // SAFETY: null, or the program's structure, which the driver reads in this call.
-                    _ => *unsafe { (one_of(&["config"]) as *const Launch).as_ref() }?,
+                    _ => *unsafe { (one_of(&["config"]) as *const LaunchConfig).as_ref() }?,
                 };
                 let mut dispatch = KernelDispatch::blank();
                 dispatch.header = dispatch.header.with(flags::ASYNCHRONOUS);
@@ -233,7 +233,7 @@ impl Site<'_> {
 /// The beginning of `CUlaunchConfig`.
 #[derive(Copy, Clone)]
 #[repr(C)]
-pub(super) struct Launch {
+pub(super) struct LaunchConfig {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub shared: u32,
@@ -245,7 +245,7 @@ pub(super) struct Launch {
 /// # Safety
 ///
 /// `data` is CUPTI's description of a call of `function`, which the driver has not left yet.
-pub(super) unsafe fn launch_stream(function: &Function, data: &CallbackData) -> u64 {
+pub(super) unsafe fn launch_stream(function: &CudaFunction, data: &CallData) -> u64 {
     let mut values = [0; MAX_ARGUMENTS];
     // SAFETY: `data` describes a call of `function`, so that its `parameters` are null or that function's structure.
     let count = unsafe { arguments(function, data.parameters, &mut values) };
@@ -254,7 +254,7 @@ pub(super) unsafe fn launch_stream(function: &Function, data: &CallbackData) -> 
         all.position(|one| one.name == name).map(|at| values[at])
     };
     // SAFETY: null, or the program's structure, which the driver reads in this call.
-    let launch = named("config").and_then(|at| unsafe { (at as *const Launch).as_ref() });
+    let launch = named("config").and_then(|at| unsafe { (at as *const LaunchConfig).as_ref() });
     let stream = launch.map(|launch| launch.stream);
     stream.or_else(|| named("hStream")).unwrap_or(0)
 }
@@ -267,12 +267,12 @@ pub(super) unsafe fn launch_stream(function: &Function, data: &CallbackData) -> 
 #[cold]
 pub(super) unsafe fn begin(
     thread: Current,
-    function: &Function,
+    function: &CudaFunction,
     call: &CallInProgress,
-    (data, around): (&CallbackData, u32),
+    (data, around): (&CallData, u32),
     work: WorkId,
 ) {
-    let site = Site {
+    let site = EnclosingCall {
         thread,
         call,
         data,
@@ -285,10 +285,15 @@ pub(super) unsafe fn begin(
     let Some(deed) = (unsafe { site.deed(function, notifier.board.names(), false) }) else {
         return;
     };
-    notifier.begin(Within::Work, work);
-    notifier.enter(Within::Work, deed.operation(), deed.record(), deed.kernel());
-    let external =
-        thread.with(|host: &mut HostThread| host.external_of(ContextSet::default(), Within::Work));
+    notifier.begin(ReportedPart::Work, work);
+    notifier.enter(
+        ReportedPart::Work,
+        deed.operation(),
+        deed.record(),
+        deed.kernel(),
+    );
+    let external = thread
+        .with(|host: &mut HostThread| host.external_of(ContextSet::default(), ReportedPart::Work));
     if let Some(external) = external {
         RECENT.set_external(data.correlation_id, external);
     }
@@ -309,15 +314,15 @@ pub(super) unsafe fn begin(
 #[cold]
 pub(super) unsafe fn end(
     thread: Current,
-    function: &Function,
+    function: &CudaFunction,
     call: &CallInProgress,
-    data: &CallbackData,
+    data: &CallData,
     status: i32,
 ) {
     if function.effect == Effect::None {
         return;
     }
-    let mut site = Site {
+    let mut site = EnclosingCall {
         thread,
         call,
         data,
@@ -326,13 +331,13 @@ pub(super) unsafe fn end(
     let Some(notifier) = site.notifier() else {
         return;
     };
-    let left = notifier.user_data(Within::Work);
+    let left = notifier.user_data(ReportedPart::Work);
     if status != 0 {
         if left.is_open() {
             let (operation, none) = (left.operation(), Payload::None);
-            notifier.exit(Within::Work, operation, none, KernelId::NONE, status);
+            notifier.exit(ReportedPart::Work, operation, none, KernelId::NONE, status);
         }
-        notifier.end(Within::Work);
+        notifier.end(ReportedPart::Work);
         TOLD.lock().forget(data.correlation_id);
         return;
     }
@@ -346,11 +351,17 @@ pub(super) unsafe fn end(
         return;
     };
     let payload = Payload::Record(deed.record());
-    notifier.exit(Within::Work, deed.operation(), payload, deed.kernel(), 0);
+    notifier.exit(
+        ReportedPart::Work,
+        deed.operation(),
+        payload,
+        deed.kernel(),
+        0,
+    );
     let followers = deed
         .completion()
         .and_then(|operation| notifier.followers(operation, deed.kernel()));
-    let user_data = notifier.end(Within::Work);
+    let user_data = notifier.end(ReportedPart::Work);
     let id = data.correlation_id;
     match followers {
         Some(followers) => {
@@ -370,7 +381,7 @@ pub(super) static TOLD: PerProcess<Told> = PerProcess::new();
 
 #[derive(Default)]
 pub(super) struct Told {
-    followed: HashMap<u32, Followed>,
+    followed: HashMap<u32, FollowedWork>,
     /// Work of the runtime's functions may have the id of their call, or that of the driver's call inside of it: the
     /// latter, by the former.
     inside: HashMap<u32, u32>,
@@ -378,7 +389,7 @@ pub(super) struct Told {
     completed: Vec<(Box<Followers>, Completion)>,
 }
 
-enum Followed {
+enum FollowedWork {
     /// The call has not returned. The completion has arrived already if there is one.
     InCall(Option<Completion>),
     /// The call has returned. The completion is that of work whose record never arrives.
@@ -388,7 +399,7 @@ enum Followed {
 impl Told {
     fn begin(&mut self, id: u32, around: u32) {
         if self.followed.len() < MAX_FOLLOWED {
-            self.followed.insert(id, Followed::InCall(None));
+            self.followed.insert(id, FollowedWork::InCall(None));
             if around != 0 && around != id {
                 self.inside.insert(around, id);
             }
@@ -399,7 +410,7 @@ impl Told {
         self.take(id);
     }
 
-    fn take(&mut self, id: u32) -> Option<Followed> {
+    fn take(&mut self, id: u32) -> Option<FollowedWork> {
         let taken = self.followed.remove(&id);
         if self.followed.is_empty() {
             self.inside.clear();
@@ -409,11 +420,11 @@ impl Told {
 
     fn follow(&mut self, id: u32, followers: Box<Followers>, unfinished: Completion) {
         match self.take(id) {
-            Some(Followed::InCall(Some(completion))) => {
+            Some(FollowedWork::InCall(Some(completion))) => {
                 self.completed.push((followers, completion));
             }
             Some(_) => {
-                let enqueued = Followed::Enqueued(followers, unfinished);
+                let enqueued = FollowedWork::Enqueued(followers, unfinished);
                 self.followed.insert(id, enqueued);
             }
             None => {}
@@ -428,9 +439,11 @@ impl Told {
             self.inside.remove(&id).unwrap_or(id)
         };
         match self.take(id) {
-            Some(Followed::Enqueued(followers, _)) => self.completed.push((followers, *completion)),
-            Some(Followed::InCall(_)) => {
-                let arrived = Followed::InCall(Some(*completion));
+            Some(FollowedWork::Enqueued(followers, _)) => {
+                self.completed.push((followers, *completion))
+            }
+            Some(FollowedWork::InCall(_)) => {
+                let arrived = FollowedWork::InCall(Some(*completion));
                 self.followed.insert(id, arrived);
             }
             None => {}
@@ -445,7 +458,7 @@ impl Told {
     /// The records of the work that is left will not arrive any more.
     fn give_up(&mut self) {
         for (_, followed) in self.followed.drain() {
-            if let Followed::Enqueued(followers, unfinished) = followed {
+            if let FollowedWork::Enqueued(followers, unfinished) = followed {
                 self.completed.push((followers, unfinished));
             }
         }

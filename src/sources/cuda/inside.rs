@@ -8,11 +8,11 @@ thread_local! {
 }
 
 /// Marks the calling thread as in a callback of CUPTI, or in a call of our own, while it lives.
-pub(super) struct Inside(bool);
+pub(super) struct InsideCupti(bool);
 
-impl Inside {
-    pub fn begin() -> Inside {
-        Inside(INSIDE.replace(true))
+impl InsideCupti {
+    pub fn begin() -> InsideCupti {
+        InsideCupti(INSIDE.replace(true))
     }
 
     pub fn is_set() -> bool {
@@ -20,7 +20,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for InsideCupti {
     fn drop(&mut self) {
         INSIDE.set(self.0);
     }

@@ -11,7 +11,7 @@ mod tests;
 
 use super::library;
 use bytemuck::Zeroable;
-use ffi::{Object, Parameters, Text};
+use ffi::{NvpwObject, NvpwText, Parameters};
 use gputrail_counters::the_nearest;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, CString};
@@ -262,7 +262,7 @@ pub struct Chip<'l> {
     /// Its name, such as `GH100`.
     pub name: String,
     c_name: CString,
-    evaluator: Object,
+    evaluator: NvpwObject,
     // The evaluator lives in it.
     _scratch: Vec<u8>,
     metrics: Vec<Metric>,
@@ -422,7 +422,7 @@ impl<'l> Chip<'l> {
         let mut parameters = ffi::Dimensions::zeroed();
         parameters.evaluator = self.evaluator;
         parameters.request = &raw const request;
-        parameters.request_size = ffi::Request::SIZE;
+        parameters.request_size = ffi::MetricRequest::SIZE;
         parameters.factor_size = ffi::Factor::SIZE;
         // SAFETY: the chip's evaluator and a request; without an array, the function counts.
         unsafe { self.library.call(&mut parameters) }?;
@@ -490,7 +490,7 @@ impl<'l> Chip<'l> {
     }
 
     /// The library's request for a metric. A name without a form has the first one of its kind.
-    fn request(&self, name: &str) -> Result<ffi::Request, MetricError> {
+    fn request(&self, name: &str) -> Result<ffi::MetricRequest, MetricError> {
         let metric = self.find(name)?;
         let form = match &name[metric.name.len()..] {
             "" => metric.kind.default_form(),
@@ -498,12 +498,12 @@ impl<'l> Chip<'l> {
         };
         let whole = format!("{}{form}", metric.name);
         let c_name = CString::new(whole).map_err(|_| self.unknown(name))?;
-        let mut request = ffi::Request::default();
+        let mut request = ffi::MetricRequest::default();
         let mut parameters = ffi::ConvertName::zeroed();
         parameters.evaluator = self.evaluator;
         parameters.name = c_name.as_ptr();
         parameters.request = &raw mut request;
-        parameters.request_size = ffi::Request::SIZE;
+        parameters.request_size = ffi::MetricRequest::SIZE;
         // SAFETY: the chip's evaluator, a text and a place for the request.
         let converted = unsafe { self.library.call(&mut parameters) };
         converted.map_err(|error| match error {
@@ -534,12 +534,12 @@ impl<'l> Chip<'l> {
         parameters.evaluator = self.evaluator;
         parameters.requests = requests.as_ptr();
         parameters.request_count = requests.len();
-        parameters.request_size = ffi::Request::SIZE;
-        parameters.request_stride = size_of::<ffi::Request>();
+        parameters.request_size = ffi::MetricRequest::SIZE;
+        parameters.request_stride = size_of::<ffi::MetricRequest>();
         // SAFETY: the chip's evaluator and its requests; without arrays, the function counts.
         unsafe { self.library.call(&mut parameters) }?;
-        let mut needed: Vec<Text> = vec![std::ptr::null(); parameters.count];
-        let mut optional: Vec<Text> = vec![std::ptr::null(); parameters.optional_count];
+        let mut needed: Vec<NvpwText> = vec![std::ptr::null(); parameters.count];
+        let mut optional: Vec<NvpwText> = vec![std::ptr::null(); parameters.optional_count];
         parameters.names = needed.as_mut_ptr();
         parameters.optional_names = optional.as_mut_ptr();
         // SAFETY: as before, and arrays of the lengths that it said.
@@ -555,7 +555,7 @@ impl<'l> Chip<'l> {
                 keeps_instances: 1,
             })
             .collect();
-        Configuration::new(self)?.passes(&raw)
+        CounterConfiguration::new(self)?.passes(&raw)
     }
 }
 
@@ -569,19 +569,19 @@ impl Drop for Chip<'_> {
 }
 
 /// A configuration of counters of the hardware.
-struct Configuration<'l> {
+struct CounterConfiguration<'l> {
     library: &'l MetricLibrary,
-    object: Object,
+    object: NvpwObject,
 }
 
-impl<'l> Configuration<'l> {
-    fn new(chip: &Chip<'l>) -> Result<Configuration<'l>, MetricError> {
+impl<'l> CounterConfiguration<'l> {
+    fn new(chip: &Chip<'l>) -> Result<CounterConfiguration<'l>, MetricError> {
         let mut parameters = ffi::CreateConfiguration::zeroed();
         parameters.activity = ffi::ACTIVITY_PROFILER;
         parameters.chip = chip.c_name.as_ptr();
         // SAFETY: a text; the other pointers may be null.
         unsafe { chip.library.call(&mut parameters) }?;
-        Ok(Configuration {
+        Ok(CounterConfiguration {
             library: chip.library,
             object: parameters.configuration,
         })
@@ -609,7 +609,7 @@ impl<'l> Configuration<'l> {
     }
 }
 
-impl Drop for Configuration<'_> {
+impl Drop for CounterConfiguration<'_> {
     fn drop(&mut self) {
         let mut parameters = ffi::DestroyConfiguration::zeroed();
         parameters.configuration = self.object;
@@ -636,7 +636,7 @@ unsafe fn slice<'a, T>(first: *const T, count: usize) -> &'a [T] {
 /// # Safety
 ///
 /// `text` is null or points to a text with a terminating zero.
-unsafe fn text(text: Text) -> String {
+unsafe fn text(text: NvpwText) -> String {
     match text.is_null() {
         true => String::new(),
         // SAFETY: `text` is not null, so that it ends with a 0; it is copied.

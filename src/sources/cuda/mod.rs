@@ -45,7 +45,7 @@ mod translation;
 mod wheels_tests;
 
 pub use cupti::{CuptiError, locate};
-pub use devices::{Device, EnumerateError, enumerate};
+pub use devices::{CudaDevice, EnumerateError, enumerate};
 pub use events::event_counters;
 pub use library::CUPTI_VARIABLE;
 

@@ -3,12 +3,12 @@
 
 use super::cupti;
 use super::ffi::{
-    CONTEXT_CREATED, CONTEXT_DESTROYED, CallbackData, Cuda, STREAM_CREATED, STREAM_DESTROYED,
-    SUCCESS, call,
+    CONTEXT_CREATED, CONTEXT_DESTROYED, CallData, Cuda, STREAM_CREATED, STREAM_DESTROYED, SUCCESS,
+    call,
 };
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::sampling::ffi::Resource;
-use super::session::{Reading, Session, current_session};
+use super::session::{CuptiReading, CuptiSession, current_session};
 use core::ffi::{CStr, c_char, c_void};
 use foldhash::HashMap;
 use gputrail_buffer::platform::function_names;
@@ -26,16 +26,16 @@ use std::collections::BTreeSet;
 const CACHED: usize = 1024;
 
 /// The objects of this process.
-pub(super) static OBJECTS: PerProcess<Objects> = PerProcess::new();
+pub(super) static OBJECTS: PerProcess<KnownObjects> = PerProcess::new();
 
 /// The objects that are known, by CUPTI's numbers.
 #[derive(Default)]
-pub(super) struct Objects {
+pub(super) struct KnownObjects {
     /// The latest reading of CUPTI's clock.
-    pub latest_reading: Option<Reading>,
+    pub latest_reading: Option<CuptiReading>,
     pub agents: HashMap<u32, AgentId>,
     contexts: HashMap<u32, ContextId>,
-    streams: Vec<StreamState>,
+    streams: Vec<CudaStream>,
     /// By context and stream: the index in `streams`.
     places: HashMap<(u32, u32), usize>,
     latest: Option<((u32, u32), usize)>,
@@ -66,18 +66,18 @@ const MAX_REGISTERED: usize = 1 << 16;
 const MAX_ROWS: usize = 64;
 
 /// A stream, or the graphs of a context.
-struct StreamState {
+struct CudaStream {
     context: ContextId,
     stream: StreamId,
     agent: AgentId,
     number: u32,
     name: String,
     /// The queues that stand for it: more than one if its work overlaps, as dependent launches and nodes of graphs do.
-    rows: Vec<Row>,
+    rows: Vec<LatestWork>,
 }
 
 /// A queue, with the start and the end of its latest work.
-struct Row {
+struct LatestWork {
     queue: QueueId,
     start: u64,
     end: u64,
@@ -92,7 +92,7 @@ pub(super) struct StreamIds {
 }
 
 /// The context of a call.
-pub(super) fn context_of(names: &Names, call: &CallbackData) -> ContextId {
+pub(super) fn context_of(names: &Names, call: &CallData) -> ContextId {
     if call.context.is_null() {
         return ContextId::NONE;
     }
@@ -100,7 +100,7 @@ pub(super) fn context_of(names: &Names, call: &CallbackData) -> ContextId {
         return *context;
     }
     let device = current_session().and_then(|session| {
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         // SAFETY: the context of the call in progress.
         unsafe { session.cupti.device_of(call.context) }
     });
@@ -110,7 +110,7 @@ pub(super) fn context_of(names: &Names, call: &CallbackData) -> ContextId {
     objects.context(names, call.context_uid, agent)
 }
 
-impl Objects {
+impl KnownObjects {
     /// The agents that are known.
     pub fn agents(&self) -> impl Iterator<Item = AgentId> + '_ {
         self.agents.values().copied()
@@ -137,7 +137,7 @@ impl Objects {
         self.agents.insert(device, id);
         let first = current_session().and_then(|session| session.first_reading);
         for reading in [first, self.latest_reading].into_iter().flatten() {
-            names.clock_pair(Reading::of_agent(reading, id));
+            names.clock_pair(CuptiReading::of_agent(reading, id));
         }
         id
     }
@@ -255,7 +255,7 @@ impl Objects {
         names: &Names,
         agent: AgentId,
         key @ (context, number): (u32, u32),
-    ) -> StreamState {
+    ) -> CudaStream {
         let given = self.stream_names.get(&key).cloned();
         let name = given.unwrap_or_else(|| name_of(number));
         let context = self.context(names, context, agent);
@@ -265,7 +265,7 @@ impl Objects {
         if let Some(created) = self.created.get(&key) {
             (stream.priority, stream.flag) = *created;
         }
-        StreamState {
+        CudaStream {
             context,
             agent,
             number,
@@ -388,12 +388,12 @@ fn name_of(number: u32) -> String {
     }
 }
 
-impl StreamState {
+impl CudaStream {
     /// The first row that is free from `start` to `end`.
     #[inline]
     fn row(&mut self, names: &Names, (start, end): (u64, u64)) -> QueueId {
         // Records of several threads come in any order: earlier work need not overlap.
-        let is_free = |row: &Row| end == 0 || row.end <= start || end <= row.start;
+        let is_free = |row: &LatestWork| end == 0 || row.end <= start || end <= row.start;
         match self.rows.iter().position(is_free) {
             Some(row) => {
                 let row = &mut self.rows[row];
@@ -415,12 +415,12 @@ impl StreamState {
         (queue.name, queue.handle) = (name, self.number.into());
         queue.number = self.number;
         let queue = names.queue(queue);
-        self.rows.push(Row { queue, start, end });
+        self.rows.push(LatestWork { queue, start, end });
         queue
     }
 }
 
-impl StreamState {
+impl CudaStream {
     /// Gives the stream and its rows another name.
     fn rename(&mut self, names: &Names, name: &str) {
         self.name = name.to_owned();
@@ -478,23 +478,23 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
 }
 
 /// CUPTI's number of a context that the program knows by `handle`. CUPTI is called: hold no lock.
-fn context_number(session: &Session, handle: u64) -> Option<u32> {
+fn context_number(session: &CuptiSession, handle: u64) -> Option<u32> {
     if !LIVE.lock().contains(&handle) {
         return None;
     }
-    let _inside = Inside::begin();
+    let _inside = InsideCupti::begin();
     // SAFETY: the context exists (`LIVE`), and the program, which names it now, does not destroy it meanwhile.
     unsafe { session.cupti.context_number(pointer(handle)) }
 }
 
 /// CUPTI's numbers of a stream that the program knows by `handle`, and of its context. The driver and CUPTI are called: hold
 /// no lock.
-fn stream_numbers(session: &Session, handle: u64) -> Option<(u32, u32)> {
+fn stream_numbers(session: &CuptiSession, handle: u64) -> Option<(u32, u32)> {
     if !DEFAULT_STREAMS.contains(&handle) && !LIVE.lock().contains(&handle) {
         return None;
     }
     let library = cupti::driver()?;
-    let _inside = Inside::begin();
+    let _inside = InsideCupti::begin();
     let (driver, cupti) = (Cuda::of(&library), &session.cupti);
     let (stream, any) = (pointer(handle), core::ptr::null_mut());
     let mut context = core::ptr::null_mut();
@@ -549,7 +549,7 @@ mod tests {
 
     #[test]
     fn objects_are_named_once() {
-        let (names, mut objects) = (Names::new(), Objects::default());
+        let (names, mut objects) = (Names::new(), KnownObjects::default());
         let agent = objects.agent(&names, 0);
         assert_eq!(objects.agent(&names, 0), agent);
         let mut place = |stream, is_node, interval| {
@@ -588,7 +588,7 @@ mod tests {
 
     #[test]
     fn a_name_at_the_address_of_another_is_another_kernel() {
-        let (names, mut objects) = (Names::new(), Objects::default());
+        let (names, mut objects) = (Names::new(), KnownObjects::default());
         let mut text = *b"add\0";
         let address = text.as_ptr() as u64;
         // SAFETY: a text with its end.

@@ -15,7 +15,7 @@ const BUFFERS: usize = 1024;
 const WORD: usize = u64::BITS as usize;
 
 /// The buffers of one process.
-pub(super) struct Pool {
+pub(super) struct BufferPool {
     start: AtomicPtr<u8>,
     /// A bit for each buffer that is free.
     free: [AtomicU64; BUFFERS / WORD],
@@ -28,11 +28,11 @@ pub(super) struct Pool {
 }
 
 /// The buffers of this process.
-pub(super) static POOL: Pool = Pool::new();
+pub(super) static POOL: BufferPool = BufferPool::new();
 
-impl Pool {
-    pub const fn new() -> Pool {
-        Pool {
+impl BufferPool {
+    pub const fn new() -> BufferPool {
+        BufferPool {
             start: AtomicPtr::new(std::ptr::null_mut()),
             free: [const { AtomicU64::new(0) }; BUFFERS / WORD],
             extra: PerProcess::new(),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn buffers_are_distinct_until_none_is_free_and_come_back() {
-        let pool = Pool::new();
+        let pool = BufferPool::new();
         pool.open().unwrap();
         let taken: Vec<_> = (0..BUFFERS).map(|_| pool.take()).collect();
         assert_eq!(taken.iter().collect::<HashSet<_>>().len(), BUFFERS);

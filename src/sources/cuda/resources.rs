@@ -8,10 +8,10 @@
 
 use super::ffi;
 use super::graphs;
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::objects::OBJECTS;
 use super::sampling::ffi::{Module, Resource};
-use super::session::{Session, current_session};
+use super::session::{CuptiSession, current_session};
 use core::ffi::c_void;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::notify::Notifier;
@@ -70,10 +70,10 @@ pub(super) const TOLD: [(Operation, u32, u32); 10] = [
 ];
 
 /// What is wanted: a flag for each of [`TOLD`] and of [`graphs::REPORTED`].
-pub(super) type Wanted = ([bool; TOLD.len()], [bool; graphs::REPORTED.len()]);
+pub(super) type WantedResources = ([bool; TOLD.len()], [bool; graphs::REPORTED.len()]);
 
 /// Has CUPTI report what `board` wants and `enabled` lacks, and no longer what nobody wants.
-pub(super) fn enable(session: &Session, board: &Switchboard, enabled: &mut Wanted) {
+pub(super) fn enable(session: &CuptiSession, board: &Switchboard, enabled: &mut WantedResources) {
     for ((operation, domain, number), enabled) in TOLD.into_iter().zip(&mut enabled.0) {
         let wanted = board.interest(operation).has_subscribers();
         if wanted != std::mem::replace(enabled, wanted) {
@@ -137,9 +137,9 @@ pub(super) unsafe fn notify(domain: u32, number: u32, data: *const c_void) {
         } else {
             None
         };
-        Object {
+        ResourceNumbers {
             module: module.map(|module| module.id),
-            ..Object::of(session, (*described).context, stream)
+            ..ResourceNumbers::of(session, (*described).context, stream)
         }
     });
     let Some((correlation, depth)) = thread.with(|host: &mut HostThread| host.innermost()) else {
@@ -183,19 +183,23 @@ fn is_of_stream(operation: Operation) -> bool {
 }
 
 /// The numbers of a context and of one of its streams or modules, if it is about one, and the context's device.
-struct Object {
+struct ResourceNumbers {
     device: u32,
     context: u32,
     stream: Option<u32>,
     module: Option<u32>,
 }
 
-impl Object {
+impl ResourceNumbers {
     /// # Safety
     ///
     /// `context` and `stream` are those that CUPTI describes in a callback which has not returned.
-    unsafe fn of(session: &Session, context: *mut c_void, stream: Option<*mut c_void>) -> Object {
-        let _inside = Inside::begin();
+    unsafe fn of(
+        session: &CuptiSession,
+        context: *mut c_void,
+        stream: Option<*mut c_void>,
+    ) -> ResourceNumbers {
+        let _inside = InsideCupti::begin();
         let cupti = &session.cupti;
         let any = core::ptr::null_mut();
         // SAFETY: the context and the stream exist during the callback (`# Safety`): CUPTI tells of their end before it
@@ -207,7 +211,7 @@ impl Object {
                 stream.map(|stream| cupti.stream_number(any, stream).unwrap_or(0)),
             )
         };
-        Object {
+        ResourceNumbers {
             device: device.unwrap_or(0),
             context: number.unwrap_or(0),
             stream,
@@ -216,7 +220,12 @@ impl Object {
     }
 }
 
-fn tell(operation: Operation, thread: Current, notifier: &Notifier<'_>, object: Option<&Object>) {
+fn tell(
+    operation: Operation,
+    thread: Current,
+    notifier: &Notifier<'_>,
+    object: Option<&ResourceNumbers>,
+) {
     let names = notifier.board.names();
     let Some(object) = object else {
         return notifier.instant(operation, Payload::None);

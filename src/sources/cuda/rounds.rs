@@ -3,7 +3,7 @@
 //! By itself CUPTI delivers full buffers only (CUPTI: `cuptiActivityFlushPeriod`), and keeps the records of a program that
 //! does little until its end: a program that is killed would lose them all.
 
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::sampling;
 use super::session::{current_session, flush};
 use gputrail_buffer::platform::inside::contain;
@@ -35,7 +35,7 @@ fn run() {
             return;
         };
         flush();
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         sampling::fetch(session);
     }
 }

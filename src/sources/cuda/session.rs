@@ -3,7 +3,7 @@
 //! CUPTI's clock is read between two ticks at the start, at most ten times a second while buffers come, and at the end.
 
 use super::ffi::{self, Cupti, call};
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::records::Strides;
 use core::ffi::c_void;
 use gputrail_buffer::clock;
@@ -15,31 +15,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const TRIES: usize = 4;
 
 /// The process's use of CUPTI.
-pub(super) struct Session {
+pub(super) struct CuptiSession {
     pub cupti: Cupti,
     pub strides: Strides,
     /// CUPTI's clock when the session began: what ended before is left out.
     pub begin: u64,
     /// The host's ticks and CUPTI's clock when the session began.
-    pub first_reading: Option<Reading>,
-    subscriber: Subscriber,
+    pub first_reading: Option<CuptiReading>,
+    subscriber: CuptiSubscriber,
     /// The process that made it. It does not work in forked children.
     pub process: u32,
     last_reading: AtomicU64,
 }
 
-struct Subscriber(*mut c_void);
+struct CuptiSubscriber(*mut c_void);
 
 // SAFETY: a handle that CUPTI takes on any thread, in one call at a time: `enabling::enable` lets one thread in.
-unsafe impl Send for Subscriber {}
+unsafe impl Send for CuptiSubscriber {}
 // SAFETY: as above.
-unsafe impl Sync for Subscriber {}
+unsafe impl Sync for CuptiSubscriber {}
 
 /// The session of this process, or of the one that it was forked from.
-pub(super) static SESSION: OnceBox<Session> = OnceBox::new();
+pub(super) static SESSION: OnceBox<CuptiSession> = OnceBox::new();
 
 /// The session of this process.
-pub(super) fn current_session() -> Option<&'static Session> {
+pub(super) fn current_session() -> Option<&'static CuptiSession> {
     SESSION
         .get()
         .filter(|session| session.process == std::process::id())
@@ -47,13 +47,13 @@ pub(super) fn current_session() -> Option<&'static Session> {
 
 /// A reading of CUPTI's clock between two ticks.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Reading {
+pub(super) struct CuptiReading {
     before: Ticks,
     time: u64,
     after: Ticks,
 }
 
-impl Reading {
+impl CuptiReading {
     /// The reading as a pair of the clock of `agent`.
     pub fn of_agent(self, agent: AgentId) -> ClockPair {
         let mut pair = ClockPair::blank();
@@ -73,14 +73,14 @@ impl Reading {
 }
 
 /// Reads CUPTI's clock: the narrowest of several attempts.
-fn read_clock(cupti: &Cupti) -> Option<Reading> {
+fn read_clock(cupti: &Cupti) -> Option<CuptiReading> {
     let readings = (0..TRIES).filter_map(|_| {
         let mut time = 0;
         let before = clock::now_ordered();
         // SAFETY: CUPTI writes to a local.
         let status = unsafe { call!(cupti, cuptiGetTimestamp(&raw mut time)) }?;
         let after = clock::now_ordered();
-        (status == ffi::SUCCESS && time != 0).then_some(Reading {
+        (status == ffi::SUCCESS && time != 0).then_some(CuptiReading {
             before,
             time,
             after,
@@ -89,23 +89,23 @@ fn read_clock(cupti: &Cupti) -> Option<Reading> {
     readings.min_by_key(|reading| reading.after - reading.before)
 }
 
-impl Session {
+impl CuptiSession {
     /// The use of the library begins: it has told `subscriber`, the handle of the subscription.
-    pub fn new(cupti: Cupti, strides: Strides, subscriber: *mut c_void) -> Session {
+    pub fn new(cupti: Cupti, strides: Strides, subscriber: *mut c_void) -> CuptiSession {
         let first_reading = read_clock(&cupti);
-        Session {
+        CuptiSession {
             begin: first_reading.map_or(0, |reading| reading.time),
             first_reading,
             cupti,
             strides,
-            subscriber: Subscriber(subscriber),
+            subscriber: CuptiSubscriber(subscriber),
             process: std::process::id(),
             last_reading: AtomicU64::new(0),
         }
     }
 
     /// A reading of the clock, at most ten times a second.
-    pub fn reading_if_due(&self) -> Option<Reading> {
+    pub fn reading_if_due(&self) -> Option<CuptiReading> {
         let (now, last) = (clock::now().0, self.last_reading.load(Ordering::Relaxed));
         let is_due = now.saturating_sub(last) > clock::frequency() / 10;
         let taken = is_due
@@ -117,7 +117,7 @@ impl Session {
     }
 
     /// A reading of the clock.
-    pub fn reading(&self) -> Option<Reading> {
+    pub fn reading(&self) -> Option<CuptiReading> {
         read_clock(&self.cupti)
     }
 
@@ -140,8 +140,8 @@ pub(super) fn flush() {
 /// Has CUPTI deliver records, with a flag of its own.
 pub(super) fn flush_with(flag: u32) {
     // CUPTI's own callbacks must not flush.
-    if let Some(session) = current_session().filter(|_| !Inside::is_set()) {
-        let _inside = Inside::begin();
+    if let Some(session) = current_session().filter(|_| !InsideCupti::is_set()) {
+        let _inside = InsideCupti::begin();
         // SAFETY: a flag alone. CUPTI returns buffers to `activity::completed`, on this thread too.
         unsafe { call!(session.cupti, cuptiActivityFlushAll(flag)) };
     }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn times_of_cupti_become_ticks_by_the_nearest_reading() {
-        let reading = Reading {
+        let reading = CuptiReading {
             before: Ticks(1_000_000_000),
             time: 5_000_000_000,
             after: Ticks(1_000_000_100),

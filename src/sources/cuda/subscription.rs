@@ -16,7 +16,7 @@ use super::notes::{note, why};
 use super::records::Strides;
 use super::rounds;
 use super::sampling;
-use super::session::{SESSION, Session, current_session, flush_with};
+use super::session::{CuptiSession, SESSION, current_session, flush_with};
 use crate::opencl;
 use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::inside::message;
@@ -42,7 +42,7 @@ pub(super) fn begin(board: &Switchboard) -> io::Result<()> {
 }
 
 /// Has CUPTI follow the changes of what is wanted.
-fn watch(board: &Switchboard, session: &'static Session) {
+fn watch(board: &Switchboard, session: &'static CuptiSession) {
     for number in ffi::NEEDED {
         session.enable_callback(true, ffi::RESOURCE, number);
     }
@@ -54,13 +54,13 @@ fn watch(board: &Switchboard, session: &'static Session) {
     names.note(NoteKind::OTHER, &describe(session));
 }
 
-fn describe(session: &Session) -> String {
+fn describe(session: &CuptiSession) -> String {
     let version = session.cupti.version();
     let sizes = session.strides.describe();
     format!("CUPTI API version {version}; sizes of activity records by kind: {sizes}")
 }
 
-fn subscribe() -> Result<Session, String> {
+fn subscribe() -> Result<CuptiSession, String> {
     let found = cupti::open().map_err(|error| error.to_string())?;
     // The functions stay valid: the library is never closed.
     let cupti = Cupti::of(&found.library);
@@ -113,7 +113,7 @@ fn subscribe() -> Result<Session, String> {
     unsafe { call!(cupti, cuptiActivityEnableLatencyTimestamps(latency.into())) };
     functions::find(&cupti);
     function_names::find_demangler();
-    Ok(Session::new(cupti, strides, subscriber))
+    Ok(CuptiSession::new(cupti, strides, subscriber))
 }
 
 /// Has CUPTI deliver all records, and notes what is missing from them.

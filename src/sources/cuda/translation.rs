@@ -3,13 +3,13 @@
 use super::counts;
 use super::ffi;
 use super::inner::Told;
-use super::objects::{Objects, StreamIds, UNIFIED_MEMORY};
+use super::objects::{KnownObjects, StreamIds, UNIFIED_MEMORY};
 use super::recent::{RECENT, RecentCall};
 use super::records::{
     self, Copy, CreatedStream, CudaEvent, Environment, External, FunctionOf, Jit, Kernel, Memory,
     MemoryPool, Overhead, PeerCopy, Set, Synchronization, UnifiedMemory,
 };
-use super::session::Reading;
+use super::session::CuptiReading;
 use core::ffi::{CStr, c_char};
 use gputrail_buffer::platform::sync::QuietGuard;
 use gputrail_capture::names::Names;
@@ -32,11 +32,11 @@ pub(super) struct Translation<'a> {
     /// CUPTI's clock when the session began.
     pub begin: u64,
     pub names: &'a Names,
-    pub objects: &'a mut Objects,
+    pub objects: &'a mut KnownObjects,
     pub host: &'a mut HostThread,
     pub now: Ticks,
     /// The reading of CUPTI's clock by which its times become the host's.
-    pub reading: Option<Reading>,
+    pub reading: Option<CuptiReading>,
     /// Ticks in a second.
     pub frequency: u64,
     /// The work that subscribers follow, if they follow any.
@@ -44,64 +44,64 @@ pub(super) struct Translation<'a> {
 }
 
 /// The fields that the records of all work have.
-struct Work {
+struct WorkFields {
     device: u32,
     context: u32,
     stream: u32,
-    node: Node,
+    node: ActivityNode,
     correlation: u32,
-    times: Times,
+    times: ActivityTimes,
 }
 
 /// The node of a CUDA graph that a piece of work is, by CUPTI's numbers; 0 for other work.
 #[derive(core::marker::Copy, Clone, Default)]
-struct Node {
+struct ActivityNode {
     graph: u32,
     node: u64,
 }
 
 /// The times of a piece of work.
 #[derive(core::marker::Copy, Clone, Default)]
-struct Times {
+struct ActivityTimes {
     queued: u64,
     submitted: u64,
     start: u64,
     end: u64,
 }
 
-impl Times {
-    fn of(start: u64, end: u64) -> Times {
-        Times {
+impl ActivityTimes {
+    fn of(start: u64, end: u64) -> ActivityTimes {
+        ActivityTimes {
             start,
             end,
-            ..Times::default()
+            ..ActivityTimes::default()
         }
     }
 }
 
-/// The [`Work`] of a record.
+/// The [`WorkFields`] of a record.
 macro_rules! work {
     ($record:expr) => {
-        Work {
+        WorkFields {
             device: $record.device,
             context: $record.context,
             stream: $record.stream,
-            node: Node {
+            node: ActivityNode {
                 graph: $record.graph,
                 node: $record.graph_node,
             },
             correlation: $record.correlation,
-            times: Times::of($record.start, $record.end),
+            times: ActivityTimes::of($record.start, $record.end),
         }
     };
 }
 
 /// A piece of work whose records are written.
-struct Origin {
+struct WrittenWork {
     header: WorkHeader,
     buffers: Buffers,
-    node: Node,
-    times: Times,
+    node: ActivityNode,
+    times: ActivityTimes,
     /// CUPTI's id of its call.
     call: u32,
 }
@@ -154,7 +154,7 @@ impl Translation<'_> {
     }
 
     /// The call and place of a piece of work, and the buffers that want it; `None` if it is from before the start.
-    fn begin(&mut self, work: &Work, kind: Kind) -> Option<Origin> {
+    fn begin(&mut self, work: &WorkFields, kind: Kind) -> Option<WrittenWork> {
         if self.is_early(work.times.end) {
             return None;
         }
@@ -192,7 +192,7 @@ impl Translation<'_> {
             command: 0,
             commands: 0,
         };
-        Some(Origin {
+        Some(WrittenWork {
             header,
             buffers,
             node: work.node,
@@ -202,7 +202,7 @@ impl Translation<'_> {
     }
 
     /// Writes the completion of work whose enqueue record was written, and which node of a graph it is.
-    fn complete(&mut self, origin: &Origin) {
+    fn complete(&mut self, origin: &WrittenWork) {
         if origin.node.graph != 0 {
             let mut node = GraphNode::blank();
             (node.work, node.node) = (origin.header.id, origin.node.node);
@@ -315,7 +315,7 @@ impl Translation<'_> {
         self.write_copy(&origin, copy, record.bytes, record.flags);
     }
 
-    fn write_copy(&mut self, origin: &Origin, mut copy: MemoryCopy, bytes: u64, flags: u8) {
+    fn write_copy(&mut self, origin: &WrittenWork, mut copy: MemoryCopy, bytes: u64, flags: u8) {
         copy.header = copy.header.with(asynchronous(flags));
         (copy.work, copy.bytes) = (origin.header, bytes);
         self.host.write_late(origin.buffers, copy);
@@ -383,7 +383,7 @@ impl Translation<'_> {
             return self.host.write_late(buffers, counter);
         };
         let agent = self.objects.agent(self.names, device);
-        let times = Times::of(record.start, record.end);
+        let times = ActivityTimes::of(record.start, record.end);
         let place = (0, UNIFIED_MEMORY + device.min(0xff));
         let interval = (record.start, record.end);
         let ids = self
@@ -409,10 +409,10 @@ impl Translation<'_> {
             ..WorkHeader::default()
         };
         let buffers = self.host.buffers_for(Kind::MEMORY_COPY);
-        let origin = Origin {
+        let origin = WrittenWork {
             header,
             buffers,
-            node: Node::default(),
+            node: ActivityNode::default(),
             times,
             call: 0,
         };
@@ -522,13 +522,13 @@ impl Translation<'_> {
             Some((agent, _)) => self.objects.device(agent),
             None => record.device,
         };
-        let work = Work {
+        let work = WorkFields {
             device,
             context: record.context,
             stream: record.stream,
-            node: Node::default(),
+            node: ActivityNode::default(),
             correlation: record.correlation,
-            times: Times::of(record.timestamp, record.timestamp),
+            times: ActivityTimes::of(record.timestamp, record.timestamp),
         };
         let Some(origin) = self.begin(&work, Kind::SYNCHRONIZATION) else {
             return;

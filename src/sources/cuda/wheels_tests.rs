@@ -4,7 +4,7 @@
 use super::ffi::{self, Cupti};
 use super::functions::{self, ARGUMENTS};
 use super::graphs::GraphData;
-use super::inner::Launch;
+use super::inner::LaunchConfig;
 use super::records::{FIELDS, Strides};
 use super::sampling::ffi as sampling;
 use core::mem::offset_of;
@@ -803,7 +803,7 @@ fn the_structures_that_have_grown_are_as_large_as_each_version_has_them() {
         let [version, data, pc] = numbers[..] else {
             panic!("{answer}");
         };
-        let sizes = sampling::Sizes::of(version as u32);
+        let sizes = sampling::StructureSizes::of(version as u32);
         // CUDA 12.1 has the version of 11.8, whose smaller structure both take.
         assert!(
             sizes.data == data || version == 18 && sizes.data < data,
@@ -860,10 +860,10 @@ fn the_configuration_of_a_launch_lies_where_the_headers_put_it() {
         .map(|member| format!("printf(\"%zu\\n\", offsetof(CUlaunchConfig, {member}));\n"))
         .collect();
     let expected = [
-        offset_of!(Launch, grid),
-        offset_of!(Launch, block),
-        offset_of!(Launch, shared),
-        offset_of!(Launch, stream),
+        offset_of!(LaunchConfig, grid),
+        offset_of!(LaunchConfig, block),
+        offset_of!(LaunchConfig, shared),
+        offset_of!(LaunchConfig, stream),
     ];
     assert_eq!(ask_headers(&lines), expected.map(|at| at.to_string()));
 }

@@ -2,7 +2,7 @@
 
 use super::text::text;
 use core::ffi::c_void;
-use gputrail_collect::marker::{Event, EventValue};
+use gputrail_collect::marker::{EventValue, MarkerEvent};
 use gputrail_record::PayloadKind;
 
 /// Types of payloads of [`EventAttributes`].
@@ -70,8 +70,8 @@ impl EventAttributes {
     ///
     /// The message is null or what its type says, and lives for `'a`.
     #[inline]
-    pub unsafe fn event<'a>(&self) -> Event<'a> {
-        Event {
+    pub unsafe fn event<'a>(&self) -> MarkerEvent<'a> {
+        MarkerEvent {
             // SAFETY: the message is null or what its type says, and lives for `'a`.
             name: unsafe { text(self.message_type, self.message) },
             color: match self.color_type {
@@ -79,7 +79,7 @@ impl EventAttributes {
                 _ => 0,
             },
             payload: self.payload(),
-            ..Event::default()
+            ..MarkerEvent::default()
         }
     }
 

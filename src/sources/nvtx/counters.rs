@@ -4,28 +4,28 @@
 //!
 //! As in `functions`: the arguments are those of a program that keeps to NVTX's documentation.
 
-use super::domain::{Domain, domain};
+use super::domain::{DomainHandle, domain};
 use super::payload::{PAYLOAD, sample};
 use super::registered::{Registered, register};
-use super::schema::{LAYOUTS, Layout, size_of_kind};
+use super::schema::{LAYOUTS, PayloadLayout, size_of_kind};
 use super::scope;
 use super::semantics::{Facts, Semantics};
-use super::tables::{Function, FunctionOf, answer, functions_at};
+use super::tables::{FunctionOf, FunctionPointer, answer, functions_at};
 use super::text::{ascii, kept};
-use super::time::{Reading, Timestamp};
-use super::values::{Read, Source, Values};
+use super::time::{SystemReading, Timestamp};
+use super::values::{PayloadBytes, PayloadValues, ReadValue};
 use core::ffi::{c_char, c_void};
 use gputrail_collect::marker::Registry;
-use gputrail_collect::marker::{KeptText, MarkerDomain, Text};
+use gputrail_collect::marker::{KeptText, MarkerDomain, MarkerText};
 use gputrail_record::{PayloadKind, Ticks};
 
 /// The number of this extension.
 pub(super) const MODULE: u16 = 4;
 
 /// Counters and groups of counters, by the number of their domain and their id.
-static COUNTERS: Registry<(u32, u64), Counter> = Registry::new();
+static COUNTERS: Registry<(u32, u64), NvtxCounter> = Registry::new();
 
-struct Counter {
+struct NvtxCounter {
     name: &'static KeptText,
     unit: Option<&'static KeptText>,
     schema: u64,
@@ -80,7 +80,7 @@ impl Registered for CounterAttributes {
             Some(scope) => format!("{name} [{}]", scope.text()).into(),
             None => name,
         };
-        let counter = Counter {
+        let counter = NvtxCounter {
             name: kept(&name)?,
             unit: facts.unit,
             schema: self.schema,
@@ -91,7 +91,7 @@ impl Registered for CounterAttributes {
 }
 
 /// Runs `work` with a counter that has been registered.
-fn with(handle: Domain, counter: u64, work: impl FnOnce(&MarkerDomain, &Counter)) {
+fn with(handle: DomainHandle, counter: u64, work: impl FnOnce(&MarkerDomain, &NvtxCounter)) {
     answer((), || {
         let domain = domain(handle);
         if let Some(counter) = COUNTERS.get(&(domain.number(), counter)) {
@@ -100,22 +100,28 @@ fn with(handle: Domain, counter: u64, work: impl FnOnce(&MarkerDomain, &Counter)
     });
 }
 
-impl Counter {
-    fn sample(&self, domain: &MarkerDomain, time: Ticks, read: &Read) {
-        let unit = self.unit.map_or(Text::None, Text::Kept);
-        sample(domain, Text::Kept(self.name), unit, time, read);
+impl NvtxCounter {
+    fn sample(&self, domain: &MarkerDomain, time: Ticks, read: &ReadValue) {
+        let unit = self.unit.map_or(MarkerText::None, MarkerText::Kept);
+        sample(domain, MarkerText::Kept(self.name), unit, time, read);
     }
 
     /// Records the values in `bytes`: one, or those of a group, which are called by their parts. A time among them is
     /// converted by `reading`.
-    fn sample_bytes(&self, domain: &MarkerDomain, time: Ticks, bytes: &[u8], reading: &Reading) {
-        let mut values = Values::default();
-        let source = Source {
+    fn sample_bytes(
+        &self,
+        domain: &MarkerDomain,
+        time: Ticks,
+        bytes: &[u8],
+        reading: &SystemReading,
+    ) {
+        let mut values = PayloadValues::default();
+        let source = PayloadBytes {
             domain: domain.number(),
             payloads: &[bytes],
         };
         values.read(&source, self.schema, bytes, PAYLOAD);
-        let unit = self.unit.map_or(Text::None, Text::Kept);
+        let unit = self.unit.map_or(MarkerText::None, MarkerText::Kept);
         // A sample that has its time in itself is left out where the clock is unknown.
         let (timed, time) = match values.sampled {
             Some((place, sampled)) if time == Ticks::NONE => {
@@ -132,29 +138,29 @@ impl Counter {
                 "" | PAYLOAD => self.sample(domain, time, read),
                 name => {
                     let name = format!("{}.{name}", self.name.text());
-                    sample(domain, Text::Plain(&name), unit, time, read);
+                    sample(domain, MarkerText::Plain(&name), unit, time, read);
                 }
             }
         }
     }
 }
 
-pub(super) unsafe extern "C" fn sample_int64(handle: Domain, counter: u64, value: i64) {
+pub(super) unsafe extern "C" fn sample_int64(handle: DomainHandle, counter: u64, value: i64) {
     with(handle, counter, |domain, counter| {
-        let read = Read::Number(PayloadKind::SIGNED, value as u64);
+        let read = ReadValue::Number(PayloadKind::SIGNED, value as u64);
         counter.sample(domain, Ticks::NONE, &read);
     });
 }
 
-pub(super) unsafe extern "C" fn sample_float64(handle: Domain, counter: u64, value: f64) {
+pub(super) unsafe extern "C" fn sample_float64(handle: DomainHandle, counter: u64, value: f64) {
     with(handle, counter, |domain, counter| {
-        let read = Read::Number(PayloadKind::FLOAT, value.to_bits());
+        let read = ReadValue::Number(PayloadKind::FLOAT, value.to_bits());
         counter.sample(domain, Ticks::NONE, &read);
     });
 }
 
 pub(super) unsafe extern "C" fn sample_bytes(
-    handle: Domain,
+    handle: DomainHandle,
     counter: u64,
     value: *const c_void,
     size: usize,
@@ -163,28 +169,28 @@ pub(super) unsafe extern "C" fn sample_bytes(
         if !value.is_null() {
             // SAFETY: see the module's page.
             let bytes = unsafe { std::slice::from_raw_parts(value.cast(), size) };
-            counter.sample_bytes(domain, Ticks::NONE, bytes, &Reading::default());
+            counter.sample_bytes(domain, Ticks::NONE, bytes, &SystemReading::default());
         }
     });
 }
 
-pub(super) unsafe extern "C" fn sample_no_value(handle: Domain, counter: u64, reason: u8) {
+pub(super) unsafe extern "C" fn sample_no_value(handle: DomainHandle, counter: u64, reason: u8) {
     with(handle, counter, |domain, counter| {
         if reason == SAMPLE_ZERO {
-            let zero = Read::Number(PayloadKind::SIGNED, 0);
+            let zero = ReadValue::Number(PayloadKind::SIGNED, 0);
             counter.sample(domain, Ticks::NONE, &zero);
         }
     });
 }
 
-pub(super) unsafe extern "C" fn batch_submit(handle: Domain, batch: *const CounterBatch) {
+pub(super) unsafe extern "C" fn batch_submit(handle: DomainHandle, batch: *const CounterBatch) {
     // SAFETY: see the module's page.
     let Some(batch) = (unsafe { batch.as_ref() }).filter(|batch| !batch.samples.is_null()) else {
         return;
     };
     with(handle, batch.counter, |domain, counter| {
         let (size, has_times) = match LAYOUTS.get(&(domain.number(), counter.schema)) {
-            Some(Layout::Schema(schema)) => (schema.size, schema.has_timestamp()),
+            Some(PayloadLayout::Schema(schema)) => (schema.size, schema.has_timestamp()),
             _ => (size_of_kind(counter.schema), false),
         };
         if size == 0 {
@@ -200,7 +206,7 @@ pub(super) unsafe extern "C" fn batch_submit(handle: Domain, batch: *const Count
             },
         };
         let last = (samples.len() / size).saturating_sub(1) as i64;
-        let reading = Reading::default();
+        let reading = SystemReading::default();
         for (place, bytes) in (0..).zip(samples.chunks_exact(size)) {
             let time = match (batch.flags, times) {
                 (flags, [begin, interval, ..]) if flags & BEGIN_AND_INTERVAL != 0 => {

@@ -3,7 +3,7 @@
 use super::handles;
 use core::ffi::c_int;
 use gputrail_collect::marker::{
-    Event, KeptText, MarkerDomain, NoLevel, Registry, Text, end_event, start_event,
+    KeptText, MarkerDomain, MarkerEvent, MarkerText, NoLevel, Registry, end_event, start_event,
 };
 use gputrail_interface::marker::RangeId;
 use std::borrow::Cow;
@@ -20,17 +20,17 @@ static DOMAINS: Registry<Box<str>, MarkerDomain> = Registry::new();
 static CATEGORIES: Registry<(u32, u32), KeptText> = Registry::new();
 
 /// The handle of a domain.
-pub(super) type Domain = *const MarkerDomain;
+pub(super) type DomainHandle = *const MarkerDomain;
 
 /// The domain with this handle.
 #[inline]
-pub(super) fn domain(handle: Domain) -> &'static MarkerDomain {
+pub(super) fn domain(handle: DomainHandle) -> &'static MarkerDomain {
     // SAFETY: null, or a domain that was created, which lives for ever.
     unsafe { handles::DOMAINS.ours(handle).as_ref() }.unwrap_or(&DEFAULT)
 }
 
 /// The domain with this name: domains with equal names are one.
-pub(super) fn create(name: Text<'_>) -> Domain {
+pub(super) fn create(name: MarkerText<'_>) -> DomainHandle {
     let name = name.read();
     if name == DEFAULT.name().text() {
         return &DEFAULT;
@@ -42,13 +42,13 @@ pub(super) fn create(name: Text<'_>) -> Domain {
 
 /// The name of a category, or its number.
 #[inline]
-pub(super) fn category(domain: &MarkerDomain, id: u32) -> Text<'static> {
+pub(super) fn category(domain: &MarkerDomain, id: u32) -> MarkerText<'static> {
     let unnamed = || KeptText::new(Cow::Owned(id.to_string()));
     let name = CATEGORIES.get_or_put((domain.number(), id), unnamed);
-    name.map_or(Text::None, Text::Kept)
+    name.map_or(MarkerText::None, MarkerText::Kept)
 }
 
-pub(super) fn name_category(domain: &MarkerDomain, id: u32, name: Text<'_>) {
+pub(super) fn name_category(domain: &MarkerDomain, id: u32, name: MarkerText<'_>) {
     let (key, name) = ((domain.number(), id), name.read());
     let known = CATEGORIES.get(&key);
     if !name.is_empty() && known.is_none_or(|known| known.text() != name) {
@@ -65,29 +65,29 @@ fn level(level: Result<u32, NoLevel>) -> c_int {
 }
 
 /// A marker that has only a name.
-pub(super) fn named(name: Text<'_>) -> Event<'_> {
-    Event {
+pub(super) fn named(name: MarkerText<'_>) -> MarkerEvent<'_> {
+    MarkerEvent {
         name,
-        ..Event::default()
+        ..MarkerEvent::default()
     }
 }
 
-pub(super) fn pushed(domain: &MarkerDomain, event: &Event<'_>) -> c_int {
+pub(super) fn pushed(domain: &MarkerDomain, event: &MarkerEvent<'_>) -> c_int {
     level(domain.push(event))
 }
 
-pub(super) fn popped(domain: &MarkerDomain, event: &Event<'_>) -> c_int {
+pub(super) fn popped(domain: &MarkerDomain, event: &MarkerEvent<'_>) -> c_int {
     level(domain.pop(event))
 }
 
-pub(super) fn started(domain: &MarkerDomain, event: &Event<'_>) -> u64 {
-    let domain = Text::Kept(domain.name());
-    handles::own_range(start_event(&Event { domain, ..*event }).number())
+pub(super) fn started(domain: &MarkerDomain, event: &MarkerEvent<'_>) -> u64 {
+    let domain = MarkerText::Kept(domain.name());
+    handles::own_range(start_event(&MarkerEvent { domain, ..*event }).number())
 }
 
-pub(super) fn ended(domain: &MarkerDomain, range: u64, event: &Event<'_>) {
-    let domain = Text::Kept(domain.name());
+pub(super) fn ended(domain: &MarkerDomain, range: u64, event: &MarkerEvent<'_>) {
+    let domain = MarkerText::Kept(domain.name());
     let range = RangeId::from_number(handles::ended_range(range));
     // NVTX has no status for an unknown range; the record is counted where it is read.
-    let _ = end_event(range, &Event { domain, ..*event });
+    let _ = end_event(range, &MarkerEvent { domain, ..*event });
 }

@@ -9,15 +9,15 @@
 
 use super::attributes::{EventAttributes, PayloadData, ResourceAttributes, SyncAttributes};
 use super::counters::{self, CounterAttributes, CounterBatch};
-use super::domain::Domain;
+use super::domain::DomainHandle;
 use super::functions::{self, SyncUser};
 use super::handles::{DOMAINS, STRINGS, given_range, their_range};
-use super::memory::{self, Handle, Heap, RegionNames};
+use super::memory::{self, Heap, NvtxHandle, RegionNames};
 use super::other_tool::{CORE, CORE2, SYNC, THEIR_EXTENSIONS, THEIR_MODULES, take_none};
 use super::payload::{self, EnumAttributes, EventBatch, SchemaAttributes};
 use super::registered::{Registered, register_as};
 use super::scope::ScopeAttributes;
-use super::tables::{Function, FunctionOf, functions_at, modules};
+use super::tables::{FunctionOf, FunctionPointer, functions_at, modules};
 use super::time::{self, SyncPoint, TimeDomainAttributes};
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_buffer::platform::sync::PerProcess;
@@ -159,25 +159,25 @@ forwarded! { THEIR_MODULES[4], functions:
 }
 
 forwarded! { THEIR_MODULES[CORE2], functions:
-    1 domain_mark_ex(handle: Domain, attributes: *const EventAttributes);
-    2 domain_range_start_ex(handle: Domain, attributes: *const EventAttributes) => range u64;
-    3 domain_range_end(handle: Domain, id: u64) to(handle, their_range(id));
-    4 domain_range_push_ex(handle: Domain, attributes: *const EventAttributes) => number c_int;
-    5 domain_range_pop(handle: Domain) => number c_int;
-    6 domain_resource_create(handle: Domain, attributes: *const ResourceAttributes) => handle *const c_void;
+    1 domain_mark_ex(handle: DomainHandle, attributes: *const EventAttributes);
+    2 domain_range_start_ex(handle: DomainHandle, attributes: *const EventAttributes) => range u64;
+    3 domain_range_end(handle: DomainHandle, id: u64) to(handle, their_range(id));
+    4 domain_range_push_ex(handle: DomainHandle, attributes: *const EventAttributes) => number c_int;
+    5 domain_range_pop(handle: DomainHandle) => number c_int;
+    6 domain_resource_create(handle: DomainHandle, attributes: *const ResourceAttributes) => handle *const c_void;
     7 domain_resource_destroy(resource: *const c_void);
-    8 domain_name_category_a(handle: Domain, id: u32, name: *const c_char);
-    9 domain_name_category_w(handle: Domain, id: u32, name: *const u32);
-    10 domain_register_string_a(handle: Domain, text: *const c_char) => [STRINGS] *const KeptText;
-    11 domain_register_string_w(handle: Domain, text: *const u32) => [STRINGS] *const KeptText;
-    12 domain_create_a(name: *const c_char) => [DOMAINS] Domain;
-    13 domain_create_w(name: *const u32) => [DOMAINS] Domain;
-    14 domain_destroy(handle: Domain);
+    8 domain_name_category_a(handle: DomainHandle, id: u32, name: *const c_char);
+    9 domain_name_category_w(handle: DomainHandle, id: u32, name: *const u32);
+    10 domain_register_string_a(handle: DomainHandle, text: *const c_char) => [STRINGS] *const KeptText;
+    11 domain_register_string_w(handle: DomainHandle, text: *const u32) => [STRINGS] *const KeptText;
+    12 domain_create_a(name: *const c_char) => [DOMAINS] DomainHandle;
+    13 domain_create_w(name: *const u32) => [DOMAINS] DomainHandle;
+    14 domain_destroy(handle: DomainHandle);
     15 initialize(reserved: *const c_void);
 }
 
 forwarded! { THEIR_MODULES[SYNC], functions:
-    1 sync_create(handle: Domain, attributes: *const SyncAttributes) => lock *mut SyncUser;
+    1 sync_create(handle: DomainHandle, attributes: *const SyncAttributes) => lock *mut SyncUser;
     3 sync_acquire_start(user: *mut SyncUser) as(lock(user));
     4 sync_acquire_failed(user: *mut SyncUser) as(lock(user));
     5 sync_acquire_success(user: *mut SyncUser) as(lock(user));
@@ -206,44 +206,44 @@ pub(super) static MODULES: [(c_int, &[FunctionOf]); 6] = {
 const DATA: usize = payload::MODULE as usize;
 
 forwarded! { THEIR_EXTENSIONS[DATA], payload:
-    2 mark_payload(handle: Domain, data: *const PayloadData, count: usize);
-    3 range_push_payload(handle: Domain, data: *const PayloadData, count: usize) => number c_int;
-    4 range_pop_payload(handle: Domain, data: *const PayloadData, count: usize) => number c_int;
-    5 range_start_payload(handle: Domain, data: *const PayloadData, count: usize) => range u64;
-    6 range_end_payload(handle: Domain, id: u64, data: *const PayloadData, count: usize)
+    2 mark_payload(handle: DomainHandle, data: *const PayloadData, count: usize);
+    3 range_push_payload(handle: DomainHandle, data: *const PayloadData, count: usize) => number c_int;
+    4 range_pop_payload(handle: DomainHandle, data: *const PayloadData, count: usize) => number c_int;
+    5 range_start_payload(handle: DomainHandle, data: *const PayloadData, count: usize) => range u64;
+    6 range_end_payload(handle: DomainHandle, id: u64, data: *const PayloadData, count: usize)
         to(handle, their_range(id), data, count);
-    7 domain_is_enabled(handle: Domain) => is_enabled u8;
-    16 event_submit(handle: Domain, data: *const PayloadData, count: usize);
-    17 event_batch_submit(handle: Domain, batch: *const EventBatch);
+    7 domain_is_enabled(handle: DomainHandle) => is_enabled u8;
+    16 event_submit(handle: DomainHandle, data: *const PayloadData, count: usize);
+    17 event_batch_submit(handle: DomainHandle, batch: *const EventBatch);
 }
 
 forwarded! { THEIR_EXTENSIONS[DATA], time:
     8 timestamp_get() => timestamp i64;
-    13 time_sync_point(handle: Domain, source: u64, destination: u64, at_source: i64, at_destination: i64);
-    14 time_sync_point_table(handle: Domain, source: u64, destination: u64, points: *const SyncPoint, count: usize);
-    15 timestamp_conversion_factor(handle: Domain, source: u64, destination: u64, slope: f64, at_source: i64, at_destination: i64);
+    13 time_sync_point(handle: DomainHandle, source: u64, destination: u64, at_source: i64, at_destination: i64);
+    14 time_sync_point_table(handle: DomainHandle, source: u64, destination: u64, points: *const SyncPoint, count: usize);
+    15 timestamp_conversion_factor(handle: DomainHandle, source: u64, destination: u64, slope: f64, at_source: i64, at_destination: i64);
 }
 
 forwarded! { THEIR_EXTENSIONS[counters::MODULE as usize], counters:
-    1 sample_int64(handle: Domain, counter: u64, value: i64);
-    2 sample_float64(handle: Domain, counter: u64, value: f64);
-    3 sample_bytes(handle: Domain, counter: u64, value: *const c_void, size: usize);
-    4 sample_no_value(handle: Domain, counter: u64, reason: u8);
-    5 batch_submit(handle: Domain, batch: *const CounterBatch);
+    1 sample_int64(handle: DomainHandle, counter: u64, value: i64);
+    2 sample_float64(handle: DomainHandle, counter: u64, value: f64);
+    3 sample_bytes(handle: DomainHandle, counter: u64, value: *const c_void, size: usize);
+    4 sample_no_value(handle: DomainHandle, counter: u64, reason: u8);
+    5 batch_submit(handle: DomainHandle, batch: *const CounterBatch);
 }
 
 forwarded! { THEIR_EXTENSIONS[memory::MODULE as usize], memory:
-    0 heap_register(handle: Domain, given: *const Heap) => handle Handle;
-    6 regions_name(handle: Domain, given: *const RegionNames);
+    0 heap_register(handle: DomainHandle, given: *const Heap) => handle NvtxHandle;
+    6 regions_name(handle: DomainHandle, given: *const RegionNames);
 }
 
 /// A function by which the program registers something, in a place of an extension: ours is registered under the other
 /// tool's id.
 unsafe extern "C" fn register<R: Registered, const EXTENSION: u16, const PLACE: usize>(
-    handle: Domain,
+    handle: DomainHandle,
     given: *const R,
 ) -> u64 {
-    type Theirs<R> = unsafe extern "C" fn(Domain, *const R) -> u64;
+    type Theirs<R> = unsafe extern "C" fn(DomainHandle, *const R) -> u64;
     // SAFETY: NVTX's function of this place; the program keeps to its documentation.
     unsafe {
         let theirs = THEIR_EXTENSIONS[usize::from(EXTENSION)].get::<Theirs<R>>(PLACE);

@@ -10,17 +10,17 @@
 
 use super::attributes::{EventAttributes, ResourceAttributes, SyncAttributes};
 use super::domain::{
-    DEFAULT, Domain, NO_PUSH_POP_TRACKING, category, create, domain, ended, name_category, named,
-    popped, pushed, started,
+    DEFAULT, DomainHandle, NO_PUSH_POP_TRACKING, category, create, domain, ended, name_category,
+    named, popped, pushed, started,
 };
-use super::tables::{Function, FunctionOf, answer, modules};
+use super::tables::{FunctionOf, FunctionPointer, answer, modules};
 use super::text::{ascii, kept, text, wide};
 use super::{functions, payload};
 use crate::handles::{name_context, name_stream};
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_buffer::platform::system;
 use gputrail_collect::marker::{
-    self, Event, KeptText, MarkerDomain, Text, name_agent_of, name_queue, name_thread,
+    self, KeptText, MarkerDomain, MarkerEvent, MarkerText, name_agent_of, name_queue, name_thread,
     name_thread_of,
 };
 use gputrail_interface::marker::RangeId;
@@ -33,11 +33,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 unsafe fn with_event<R>(
     domain: &MarkerDomain,
     attributes: *const EventAttributes,
-    work: impl FnOnce(&Event<'_>) -> R,
+    work: impl FnOnce(&MarkerEvent<'_>) -> R,
 ) -> R {
     // SAFETY: the program's attributes.
     let Some(attributes) = (unsafe { EventAttributes::read(attributes) }) else {
-        return work(&Event::default());
+        return work(&MarkerEvent::default());
     };
     // SAFETY: as above.
     let mut event = unsafe { attributes.event() };
@@ -84,7 +84,7 @@ pub(super) unsafe extern "C" fn range_start_w(message: *const u32) -> u64 {
 }
 
 pub(super) unsafe extern "C" fn range_end(range: u64) {
-    answer((), || ended(&DEFAULT, range, &Event::default()));
+    answer((), || ended(&DEFAULT, range, &MarkerEvent::default()));
 }
 
 pub(super) unsafe extern "C" fn range_push_ex(attributes: *const EventAttributes) -> c_int {
@@ -107,7 +107,9 @@ pub(super) unsafe extern "C" fn range_push_w(message: *const u32) -> c_int {
 }
 
 pub(super) unsafe extern "C" fn range_pop() -> c_int {
-    answer(NO_PUSH_POP_TRACKING, || popped(&DEFAULT, &Event::default()))
+    answer(NO_PUSH_POP_TRACKING, || {
+        popped(&DEFAULT, &MarkerEvent::default())
+    })
 }
 
 pub(super) unsafe extern "C" fn name_category_a(id: u32, name: *const c_char) {
@@ -134,7 +136,10 @@ pub(super) unsafe extern "C" fn name_os_thread_w(thread: u32, name: *const u32) 
 
 // CORE2
 
-pub(super) unsafe extern "C" fn domain_mark_ex(handle: Domain, attributes: *const EventAttributes) {
+pub(super) unsafe extern "C" fn domain_mark_ex(
+    handle: DomainHandle,
+    attributes: *const EventAttributes,
+) {
     answer((), || {
         let domain = domain(handle);
         // SAFETY: see the module's page.
@@ -143,7 +148,7 @@ pub(super) unsafe extern "C" fn domain_mark_ex(handle: Domain, attributes: *cons
 }
 
 pub(super) unsafe extern "C" fn domain_range_start_ex(
-    handle: Domain,
+    handle: DomainHandle,
     attributes: *const EventAttributes,
 ) -> u64 {
     answer(0, || {
@@ -153,12 +158,12 @@ pub(super) unsafe extern "C" fn domain_range_start_ex(
     })
 }
 
-pub(super) unsafe extern "C" fn domain_range_end(handle: Domain, range: u64) {
-    answer((), || ended(domain(handle), range, &Event::default()));
+pub(super) unsafe extern "C" fn domain_range_end(handle: DomainHandle, range: u64) {
+    answer((), || ended(domain(handle), range, &MarkerEvent::default()));
 }
 
 pub(super) unsafe extern "C" fn domain_range_push_ex(
-    handle: Domain,
+    handle: DomainHandle,
     attributes: *const EventAttributes,
 ) -> c_int {
     answer(NO_PUSH_POP_TRACKING, || {
@@ -168,14 +173,14 @@ pub(super) unsafe extern "C" fn domain_range_push_ex(
     })
 }
 
-pub(super) unsafe extern "C" fn domain_range_pop(handle: Domain) -> c_int {
+pub(super) unsafe extern "C" fn domain_range_pop(handle: DomainHandle) -> c_int {
     answer(NO_PUSH_POP_TRACKING, || {
-        popped(domain(handle), &Event::default())
+        popped(domain(handle), &MarkerEvent::default())
     })
 }
 
 pub(super) unsafe extern "C" fn domain_resource_create(
-    handle: Domain,
+    handle: DomainHandle,
     attributes: *const ResourceAttributes,
 ) -> *const c_void {
     answer(std::ptr::null(), || {
@@ -203,7 +208,7 @@ pub(super) unsafe extern "C" fn domain_resource_create(
 pub(super) unsafe extern "C" fn domain_resource_destroy(_: *const c_void) {}
 
 pub(super) unsafe extern "C" fn domain_name_category_a(
-    handle: Domain,
+    handle: DomainHandle,
     id: u32,
     name: *const c_char,
 ) {
@@ -213,7 +218,11 @@ pub(super) unsafe extern "C" fn domain_name_category_a(
     });
 }
 
-pub(super) unsafe extern "C" fn domain_name_category_w(handle: Domain, id: u32, name: *const u32) {
+pub(super) unsafe extern "C" fn domain_name_category_w(
+    handle: DomainHandle,
+    id: u32,
+    name: *const u32,
+) {
     // SAFETY: see the module's page.
     answer((), || unsafe {
         name_category(domain(handle), id, wide(name))
@@ -221,7 +230,7 @@ pub(super) unsafe extern "C" fn domain_name_category_w(handle: Domain, id: u32, 
 }
 
 pub(super) unsafe extern "C" fn domain_register_string_a(
-    _: Domain,
+    _: DomainHandle,
     text: *const c_char,
 ) -> *const KeptText {
     // SAFETY: see the module's page.
@@ -231,7 +240,7 @@ pub(super) unsafe extern "C" fn domain_register_string_a(
 }
 
 pub(super) unsafe extern "C" fn domain_register_string_w(
-    _: Domain,
+    _: DomainHandle,
     text: *const u32,
 ) -> *const KeptText {
     // SAFETY: see the module's page.
@@ -240,22 +249,22 @@ pub(super) unsafe extern "C" fn domain_register_string_w(
     })
 }
 
-fn registered_string(text: Text<'_>) -> *const KeptText {
+fn registered_string(text: MarkerText<'_>) -> *const KeptText {
     kept(&text.read()).map_or(std::ptr::null(), std::ptr::from_ref)
 }
 
-pub(super) unsafe extern "C" fn domain_create_a(name: *const c_char) -> Domain {
+pub(super) unsafe extern "C" fn domain_create_a(name: *const c_char) -> DomainHandle {
     // SAFETY: see the module's page.
     answer(std::ptr::null(), || unsafe { create(ascii(name)) })
 }
 
-pub(super) unsafe extern "C" fn domain_create_w(name: *const u32) -> Domain {
+pub(super) unsafe extern "C" fn domain_create_w(name: *const u32) -> DomainHandle {
     // SAFETY: see the module's page.
     answer(std::ptr::null(), || unsafe { create(wide(name)) })
 }
 
 /// A domain that is created again after its destruction is the same one.
-pub(super) unsafe extern "C" fn domain_destroy(_: Domain) {}
+pub(super) unsafe extern "C" fn domain_destroy(_: DomainHandle) {}
 
 pub(super) unsafe extern "C" fn initialize(_: *const c_void) {}
 
@@ -273,7 +282,7 @@ mod class {
 
 /// Names an object: threads, devices, contexts, OpenCL queues and CUDA streams in the names store, and all but threads by a
 /// marker, which shows when it got its name.
-fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>) {
+fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: MarkerText<'_>) {
     let text = name.read();
     let kind = match kind {
         (class::GENERIC, 1) => "pointer",
@@ -325,8 +334,8 @@ fn resource(domain: &MarkerDomain, kind: (u32, u32), handle: u64, name: Text<'_>
         (class::OPENCL, 7) => "OpenCL event",
         _ => "resource",
     };
-    let event = Event {
-        category: Text::Plain(kind),
+    let event = MarkerEvent {
+        category: MarkerText::Plain(kind),
         ..named(name)
     };
     domain.report(MarkerKind::RESOURCE, handle, &event);
@@ -398,7 +407,7 @@ impl SyncUser {
             taken.is_ok()
         });
         if let Some(holder) = free {
-            let range = started(self.domain, &named(Text::Plain(&self.holds)));
+            let range = started(self.domain, &named(MarkerText::Plain(&self.holds)));
             holder.store(own | range, Ordering::Relaxed);
         }
     }
@@ -419,7 +428,7 @@ impl SyncUser {
 }
 
 pub(super) unsafe extern "C" fn sync_create(
-    handle: Domain,
+    handle: DomainHandle,
     attributes: *const SyncAttributes,
 ) -> *mut SyncUser {
     answer(std::ptr::null_mut(), || {
@@ -456,19 +465,19 @@ fn sync(user: *const SyncUser, work: impl FnOnce(&SyncUser)) {
 
 pub(super) unsafe extern "C" fn sync_acquire_start(user: *const SyncUser) {
     sync(user, |user| {
-        let _ = user.domain.push(&named(Text::Plain(&user.waits)));
+        let _ = user.domain.push(&named(MarkerText::Plain(&user.waits)));
     });
 }
 
 pub(super) unsafe extern "C" fn sync_acquire_failed(user: *const SyncUser) {
     sync(user, |user| {
-        let _ = user.domain.pop(&Event::default());
+        let _ = user.domain.pop(&MarkerEvent::default());
     });
 }
 
 pub(super) unsafe extern "C" fn sync_acquire_success(user: *const SyncUser) {
     sync(user, |user| {
-        let _ = user.domain.pop(&Event::default());
+        let _ = user.domain.pop(&MarkerEvent::default());
         user.hold();
     });
 }

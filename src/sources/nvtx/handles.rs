@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// Our domains, by the handles that the other tool gave to the program.
-pub(super) static DOMAINS: Handles<MarkerDomain> = Handles::taken_by(&[CORE2]);
+pub(super) static DOMAINS: OurObjects<MarkerDomain> = OurObjects::taken_by(&[CORE2]);
 /// Our strings, likewise.
-pub(super) static STRINGS: Handles<KeptText> = Handles::taken_by(&[CORE, CORE2]);
+pub(super) static STRINGS: OurObjects<KeptText> = OurObjects::taken_by(&[CORE, CORE2]);
 /// Our ranges, with [`OURS`], by those of the other tool.
 static RANGES: PerProcess<HashMap<u64, u64>> = PerProcess::new();
 
@@ -28,15 +28,15 @@ pub(super) fn begin() {
 }
 
 /// Our objects of one type, which live for ever, by the handles that the other tool gave to the program.
-pub(super) struct Handles<T: 'static> {
+pub(super) struct OurObjects<T: 'static> {
     ours: Registry<usize, &'static T>,
     /// The modules of NVTX whose functions take these handles.
     taken_by: &'static [usize],
 }
 
-impl<T: Sync> Handles<T> {
-    const fn taken_by(taken_by: &'static [usize]) -> Handles<T> {
-        Handles {
+impl<T: Sync> OurObjects<T> {
+    const fn taken_by(taken_by: &'static [usize]) -> OurObjects<T> {
+        OurObjects {
             ours: Registry::new(),
             taken_by,
         }

@@ -1,12 +1,12 @@
 //! The extension for memory: heaps and regions of allocators, with their names and sizes. They are shown as named objects.
 //! Permissions are for tools that check accesses; they get handles, and have no effect.
 
-use super::domain::{Domain, domain, named};
+use super::domain::{DomainHandle, domain, named};
 use super::registered::id;
-use super::tables::{Function, FunctionOf, answer, functions_at};
+use super::tables::{FunctionOf, FunctionPointer, answer, functions_at};
 use super::text::text;
 use core::ffi::{c_int, c_void};
-use gputrail_collect::marker::{Event, EventValue, MarkerDomain, Text};
+use gputrail_collect::marker::{EventValue, MarkerDomain, MarkerEvent, MarkerText};
 use gputrail_record::{MarkerKind, PayloadKind};
 use std::ptr::without_provenance;
 
@@ -18,7 +18,7 @@ const VIRTUAL_ADDRESS: u32 = 1;
 const MAX_REGIONS: usize = 1 << 16;
 
 /// A handle that the program passes back.
-pub(super) type Handle = *const c_void;
+pub(super) type NvtxHandle = *const c_void;
 
 #[derive(Copy, Clone)]
 #[repr(C)]
@@ -46,11 +46,11 @@ pub(super) struct Regions {
     compatibility: u16,
     size: u16,
     kind: u32,
-    heap: Handle,
+    heap: NvtxHandle,
     count: usize,
     element_size: usize,
     elements: *const u8,
-    handles: *mut Handle,
+    handles: *mut NvtxHandle,
 }
 
 #[derive(Copy, Clone)]
@@ -70,7 +70,7 @@ pub(super) struct RegionNames {
 struct RegionName {
     reference_type: u32,
     message_type: i32,
-    region: Handle,
+    region: NvtxHandle,
     message: *const c_void,
     category: u32,
     reserved: u32,
@@ -80,7 +80,7 @@ const _: () = assert!(size_of::<Heap>() == 48 && size_of::<Regions>() == 48);
 const _: () = assert!(size_of::<RegionNames>() == 40 && size_of::<RegionName>() == 32);
 
 /// A handle for an object without an address.
-fn new_handle() -> Handle {
+fn new_handle() -> NvtxHandle {
     without_provenance(id(0) as usize)
 }
 
@@ -103,9 +103,15 @@ unsafe fn elements<T: Copy>(
 }
 
 /// Records the name of a heap or region.
-fn report(domain: &MarkerDomain, kind: &str, name: Text<'_>, handle: Handle, size: Option<usize>) {
-    let event = Event {
-        category: Text::Plain(kind),
+fn report(
+    domain: &MarkerDomain,
+    kind: &str,
+    name: MarkerText<'_>,
+    handle: NvtxHandle,
+    size: Option<usize>,
+) {
+    let event = MarkerEvent {
+        category: MarkerText::Plain(kind),
         payload: size.map_or(EventValue::None, |size| {
             EventValue::Number(PayloadKind::UNSIGNED, size as u64)
         }),
@@ -114,7 +120,10 @@ fn report(domain: &MarkerDomain, kind: &str, name: Text<'_>, handle: Handle, siz
     domain.report(MarkerKind::RESOURCE, handle.addr() as u64, &event);
 }
 
-pub(super) unsafe extern "C" fn heap_register(handle: Domain, given: *const Heap) -> Handle {
+pub(super) unsafe extern "C" fn heap_register(
+    handle: DomainHandle,
+    given: *const Heap,
+) -> NvtxHandle {
     answer(std::ptr::null(), || {
         // SAFETY: null or a program's description.
         let Some(heap) =
@@ -137,7 +146,7 @@ pub(super) unsafe extern "C" fn heap_register(handle: Domain, given: *const Heap
     })
 }
 
-pub(super) unsafe extern "C" fn regions_register(_: Domain, given: *const Regions) {
+pub(super) unsafe extern "C" fn regions_register(_: DomainHandle, given: *const Regions) {
     answer((), || {
         // SAFETY: null or a program's description.
         let Some(regions) = (unsafe { given.as_ref() })
@@ -157,7 +166,7 @@ pub(super) unsafe extern "C" fn regions_register(_: Domain, given: *const Region
     });
 }
 
-pub(super) unsafe extern "C" fn regions_name(handle: Domain, given: *const RegionNames) {
+pub(super) unsafe extern "C" fn regions_name(handle: DomainHandle, given: *const RegionNames) {
     answer((), || {
         // SAFETY: null or a program's description.
         let Some(names) = (unsafe { given.as_ref() })
@@ -175,15 +184,15 @@ pub(super) unsafe extern "C" fn regions_name(handle: Domain, given: *const Regio
     });
 }
 
-pub(super) unsafe extern "C" fn permissions_create(_: Domain, _: i32) -> Handle {
+pub(super) unsafe extern "C" fn permissions_create(_: DomainHandle, _: i32) -> NvtxHandle {
     new_handle()
 }
 
-pub(super) unsafe extern "C" fn process_permissions(_: Domain) -> Handle {
+pub(super) unsafe extern "C" fn process_permissions(_: DomainHandle) -> NvtxHandle {
     new_handle()
 }
 
-pub(super) unsafe extern "C" fn device_permissions(_: Domain, _: c_int) -> Handle {
+pub(super) unsafe extern "C" fn device_permissions(_: DomainHandle, _: c_int) -> NvtxHandle {
     new_handle()
 }
 

@@ -45,7 +45,7 @@ use super::markers;
 use core::ffi::c_int;
 use gputrail_buffer::platform::inside::Uncancelled;
 use other_tool::{OtherTool, THEIR_EXTENSIONS, THEIR_MODULES};
-use tables::{CALLBACKS, ExportCallbacks, Function, FunctionOf, answer};
+use tables::{CALLBACKS, ExportCallbacks, FunctionOf, FunctionPointer, answer};
 
 /// Puts our functions into the tables of the calling binary. Returns 1, or 0 if the process is not recorded and there is no
 /// other tool: NVTX does nothing then.
@@ -100,14 +100,14 @@ pub unsafe fn initialise(export: Option<GetExportTable>) -> i32 {
 }
 
 /// The places of a module's functions: their ids, and the functions that are there.
-type Places = Vec<(usize, *mut Function, Function)>;
+type FunctionPlaces = Vec<(usize, *mut FunctionPointer, FunctionPointer)>;
 
 /// The tables of functions of the calling binary, by the number of the module.
 ///
 /// # Safety
 ///
 /// `export` is NVTX's.
-unsafe fn tables(export: GetExportTable) -> Vec<(usize, Places)> {
+unsafe fn tables(export: GetExportTable) -> Vec<(usize, FunctionPlaces)> {
     // SAFETY: the table with this id has this type; it lives as long as the binary.
     let callbacks = unsafe { export(CALLBACKS).cast::<ExportCallbacks>().as_ref() };
     let get = callbacks

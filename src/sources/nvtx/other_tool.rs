@@ -1,7 +1,7 @@
 //! The library of another tool that gets the calls of NVTX, too, and its functions: `NVTX_INJECTION64_PATH` named it before
 //! gputrail took its place.
 
-use super::tables::{ExtensionModule, Function, GetExportTable};
+use super::tables::{ExtensionModule, FunctionPointer, GetExportTable};
 use core::ffi::c_void;
 use gputrail_buffer::platform::environment::variable;
 use gputrail_buffer::platform::inside::{Uncancelled, message};
@@ -12,12 +12,12 @@ use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-type Initialise = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
+type InitialiseNvtx = unsafe extern "C" fn(Option<GetExportTable>) -> i32;
 type InitialiseExtension = unsafe extern "C" fn(*mut ExtensionModule) -> i32;
 
 /// The library of another tool.
 pub(super) struct OtherTool {
-    pub initialise: Option<Initialise>,
+    pub initialise: Option<InitialiseNvtx>,
     pub initialise_extension: Option<InitialiseExtension>,
 }
 
@@ -71,18 +71,18 @@ impl OtherTool {
 }
 
 /// The functions of the other tool, of one module of NVTX or one extension.
-pub(super) struct Functions([AtomicPtr<c_void>; MAX_FUNCTIONS]);
+pub(super) struct OtherFunctions([AtomicPtr<c_void>; MAX_FUNCTIONS]);
 
 /// Maximum number of functions of a module or extension.
 const MAX_FUNCTIONS: usize = 20;
 
-impl Functions {
-    const fn new() -> Functions {
-        Functions([const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_FUNCTIONS])
+impl OtherFunctions {
+    const fn new() -> OtherFunctions {
+        OtherFunctions([const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_FUNCTIONS])
     }
 
     /// Keeps the function in a place.
-    pub fn put(&self, place: usize, function: Function) {
+    pub fn put(&self, place: usize, function: FunctionPointer) {
         if let Some(known) = self.0.get(place) {
             known.store(function.cast_mut(), Ordering::Release);
         }
@@ -109,9 +109,9 @@ impl Functions {
 }
 
 /// The other tool's functions of NVTX's modules, by number and id.
-pub(super) static THEIR_MODULES: [Functions; 7] = [const { Functions::new() }; 7];
+pub(super) static THEIR_MODULES: [OtherFunctions; 7] = [const { OtherFunctions::new() }; 7];
 /// The other tool's functions of extensions, by number and place.
-pub(super) static THEIR_EXTENSIONS: [Functions; 5] = [const { Functions::new() }; 5];
+pub(super) static THEIR_EXTENSIONS: [OtherFunctions; 5] = [const { OtherFunctions::new() }; 5];
 
 /// The numbers of modules.
 pub(super) const CORE: usize = 1;

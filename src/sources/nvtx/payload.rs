@@ -7,21 +7,21 @@
 
 use super::attributes::PayloadData;
 use super::domain::{
-    Domain, NO_PUSH_POP_TRACKING, category, domain, ended, popped, pushed, started,
+    DomainHandle, NO_PUSH_POP_TRACKING, category, domain, ended, popped, pushed, started,
 };
 use super::registered::{Registered, register};
-use super::schema::{Enumeration, LAYOUTS, Layout, Schema, SchemaEntry};
+use super::schema::{Enumeration, LAYOUTS, PayloadLayout, Schema, SchemaEntry};
 use super::scope::{self, ScopeAttributes};
 use super::semantics::{Facts, Semantics};
-use super::tables::{Function, FunctionOf, answer, functions_at};
+use super::tables::{FunctionOf, FunctionPointer, answer, functions_at};
 use super::text::ascii;
 use super::time::{
-    Reading, TimeDomainAttributes, time_sync_point, time_sync_point_table,
+    SystemReading, TimeDomainAttributes, time_sync_point, time_sync_point_table,
     timestamp_conversion_factor, timestamp_get,
 };
-use super::values::{Read, Source, Values};
+use super::values::{PayloadBytes, PayloadValues, ReadValue};
 use core::ffi::{c_char, c_int, c_void};
-use gputrail_collect::marker::{Event, EventValue, MarkerDomain, Text};
+use gputrail_collect::marker::{EventValue, MarkerDomain, MarkerEvent, MarkerText};
 use gputrail_record::{MarkerKind, PayloadKind, Ticks};
 
 /// The number of this extension.
@@ -47,8 +47,8 @@ pub(super) unsafe fn with<R>(
     domain: &MarkerDomain,
     data: *const PayloadData,
     count: usize,
-    event: Event<'_>,
-    work: impl FnOnce(&Event<'_>) -> R,
+    event: MarkerEvent<'_>,
+    work: impl FnOnce(&MarkerEvent<'_>) -> R,
 ) -> R {
     // SAFETY: `data` is null or leads to `count` payloads, each with the data that it names.
     let values = unsafe { read(domain, data, count) };
@@ -60,8 +60,8 @@ pub(super) unsafe fn with<R>(
 /// # Safety
 ///
 /// As for [`with`].
-unsafe fn read(domain: &MarkerDomain, data: *const PayloadData, count: usize) -> Values {
-    let mut values = Values::default();
+unsafe fn read(domain: &MarkerDomain, data: *const PayloadData, count: usize) -> PayloadValues {
+    let mut values = PayloadValues::default();
     if data.is_null() {
         return values;
     }
@@ -73,14 +73,14 @@ unsafe fn read(domain: &MarkerDomain, data: *const PayloadData, count: usize) ->
             (true, _) => &[][..],
             // SAFETY: the data is a text that ends with a zero: no other data has an unknown size.
             (_, UNKNOWN_SIZE) => match unsafe { ascii(one.data.cast()) } {
-                Text::C(text) => text.to_c_str().to_bytes_with_nul(),
+                MarkerText::C(text) => text.to_c_str().to_bytes_with_nul(),
                 _ => &[],
             },
             // SAFETY: the data has this size.
             (_, size) => unsafe { std::slice::from_raw_parts(one.data, size) },
         })
         .collect();
-    let source = Source {
+    let source = PayloadBytes {
         domain: domain.number(),
         payloads: &bytes,
     };
@@ -94,22 +94,22 @@ unsafe fn read(domain: &MarkerDomain, data: *const PayloadData, count: usize) ->
     values
 }
 
-fn value(read: &Read) -> EventValue<'_> {
+fn value(read: &ReadValue) -> EventValue<'_> {
     match read {
-        Read::Number(kind, bits) => EventValue::Number(*kind, *bits),
-        Read::Text(text) => EventValue::Text(Text::Plain(text)),
+        ReadValue::Number(kind, bits) => EventValue::Number(*kind, *bits),
+        ReadValue::Text(text) => EventValue::Text(MarkerText::Plain(text)),
     }
 }
 
 /// Runs `work` with the marker that `event` and `values` describe.
 fn apply<'a, R>(
     domain: &MarkerDomain,
-    values: &'a Values,
-    mut event: Event<'a>,
-    work: impl FnOnce(&Event<'_>) -> R,
+    values: &'a PayloadValues,
+    mut event: MarkerEvent<'a>,
+    work: impl FnOnce(&MarkerEvent<'_>) -> R,
 ) -> R {
     if let Some(message) = &values.message {
-        event.name = Text::Plain(message);
+        event.name = MarkerText::Plain(message);
     }
     if let Some(id) = values.category {
         event.category = category(domain, id);
@@ -133,9 +133,14 @@ fn apply<'a, R>(
     };
     let scope = values.scope.or(values.layout_scope);
     let scope = scope.iter();
-    fields.extend(scope.map(|scope| ("scope".to_owned(), EventValue::Text(Text::Kept(scope)))));
+    fields.extend(scope.map(|scope| {
+        (
+            "scope".to_owned(),
+            EventValue::Text(MarkerText::Kept(scope)),
+        )
+    }));
     let fields = &fields[..];
-    work(&Event { fields, ..event })
+    work(&MarkerEvent { fields, ..event })
 }
 
 /// The registration of a layout.
@@ -251,7 +256,7 @@ impl Registered for SchemaAttributes {
             if has(6) { self.size } else { 0 },
             if has(7) { self.pack } else { 0 },
         );
-        let layout = Layout::Schema(schema);
+        let layout = PayloadLayout::Schema(schema);
         LAYOUTS.put((domain, id), layout).map(|_| ())
     }
 }
@@ -276,7 +281,7 @@ impl Registered for EnumAttributes {
             .iter()
             // SAFETY: null or a text.
             .map(|raw| (raw.value, raw.is_flag != 0, unsafe { owned(raw.name) }));
-        let layout = Layout::Enumeration(Enumeration {
+        let layout = PayloadLayout::Enumeration(Enumeration {
             size: self.size,
             values: values.collect(),
         });
@@ -285,7 +290,7 @@ impl Registered for EnumAttributes {
 }
 
 pub(super) unsafe extern "C" fn mark_payload(
-    handle: Domain,
+    handle: DomainHandle,
     data: *const PayloadData,
     count: usize,
 ) {
@@ -293,7 +298,7 @@ pub(super) unsafe extern "C" fn mark_payload(
         let domain = domain(handle);
         // SAFETY: see the module's page.
         unsafe {
-            with(domain, data, count, Event::default(), |event| {
+            with(domain, data, count, MarkerEvent::default(), |event| {
                 domain.mark(event)
             })
         }
@@ -301,7 +306,7 @@ pub(super) unsafe extern "C" fn mark_payload(
 }
 
 pub(super) unsafe extern "C" fn range_push_payload(
-    handle: Domain,
+    handle: DomainHandle,
     data: *const PayloadData,
     count: usize,
 ) -> c_int {
@@ -309,7 +314,7 @@ pub(super) unsafe extern "C" fn range_push_payload(
         let domain = domain(handle);
         // SAFETY: see the module's page.
         unsafe {
-            with(domain, data, count, Event::default(), |event| {
+            with(domain, data, count, MarkerEvent::default(), |event| {
                 pushed(domain, event)
             })
         }
@@ -317,7 +322,7 @@ pub(super) unsafe extern "C" fn range_push_payload(
 }
 
 pub(super) unsafe extern "C" fn range_pop_payload(
-    handle: Domain,
+    handle: DomainHandle,
     data: *const PayloadData,
     count: usize,
 ) -> c_int {
@@ -325,7 +330,7 @@ pub(super) unsafe extern "C" fn range_pop_payload(
         let domain = domain(handle);
         // SAFETY: see the module's page.
         unsafe {
-            with(domain, data, count, Event::default(), |event| {
+            with(domain, data, count, MarkerEvent::default(), |event| {
                 popped(domain, event)
             })
         }
@@ -333,7 +338,7 @@ pub(super) unsafe extern "C" fn range_pop_payload(
 }
 
 pub(super) unsafe extern "C" fn range_start_payload(
-    handle: Domain,
+    handle: DomainHandle,
     data: *const PayloadData,
     count: usize,
 ) -> u64 {
@@ -341,7 +346,7 @@ pub(super) unsafe extern "C" fn range_start_payload(
         let domain = domain(handle);
         // SAFETY: see the module's page.
         unsafe {
-            with(domain, data, count, Event::default(), |event| {
+            with(domain, data, count, MarkerEvent::default(), |event| {
                 started(domain, event)
             })
         }
@@ -349,7 +354,7 @@ pub(super) unsafe extern "C" fn range_start_payload(
 }
 
 pub(super) unsafe extern "C" fn range_end_payload(
-    handle: Domain,
+    handle: DomainHandle,
     range: u64,
     data: *const PayloadData,
     count: usize,
@@ -358,19 +363,19 @@ pub(super) unsafe extern "C" fn range_end_payload(
         let domain = domain(handle);
         // SAFETY: see the module's page.
         unsafe {
-            with(domain, data, count, Event::default(), |event| {
+            with(domain, data, count, MarkerEvent::default(), |event| {
                 ended(domain, range, event);
             });
         }
     });
 }
 
-pub(super) unsafe extern "C" fn domain_is_enabled(_: Domain) -> u8 {
+pub(super) unsafe extern "C" fn domain_is_enabled(_: DomainHandle) -> u8 {
     1
 }
 
 pub(super) unsafe extern "C" fn event_submit(
-    handle: Domain,
+    handle: DomainHandle,
     data: *const PayloadData,
     count: usize,
 ) {
@@ -384,42 +389,42 @@ pub(super) unsafe extern "C" fn event_submit(
 
 /// Records an event that happened earlier: a range with a begin and an end, or a moment. An event whose clock is unknown
 /// is a moment of now, with its timestamps as values.
-fn submit(domain: &MarkerDomain, mut values: Values) {
+fn submit(domain: &MarkerDomain, mut values: PayloadValues) {
     let number = domain.number();
-    let reading = Reading::default();
+    let reading = SystemReading::default();
     let ticks = values.times.map(|time| time?.ticks(number, &reading));
     for (place, name) in ["range begin", "range end", "time"].into_iter().enumerate() {
         if let (Some(time), None) = (values.times[place], ticks[place]) {
-            let value = Read::Number(PayloadKind::SIGNED, time.value as u64);
+            let value = ReadValue::Number(PayloadKind::SIGNED, time.value as u64);
             values.add(name.to_owned(), value);
         }
     }
     let [begin, end, moment] = ticks;
-    apply(domain, &values, Event::default(), |event| {
+    apply(domain, &values, MarkerEvent::default(), |event| {
         match (begin, end) {
             (Some(begin), Some(end)) => {
                 let range = started(
                     domain,
-                    &Event {
+                    &MarkerEvent {
                         time: begin,
                         ..*event
                     },
                 );
-                let end = Event {
+                let end = MarkerEvent {
                     time: end,
-                    ..Event::default()
+                    ..MarkerEvent::default()
                 };
                 ended(domain, range, &end);
             }
             _ => {
                 let time = moment.or(begin).or(end).unwrap_or(Ticks::NONE);
-                domain.mark(&Event { time, ..*event });
+                domain.mark(&MarkerEvent { time, ..*event });
             }
         }
     });
 }
 
-pub(super) unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const EventBatch) {
+pub(super) unsafe extern "C" fn event_batch_submit(handle: DomainHandle, batch: *const EventBatch) {
     answer((), || {
         let domain = domain(handle);
         // SAFETY: see the module's page.
@@ -439,16 +444,16 @@ pub(super) unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const
         };
         let number = domain.number();
         let align = match LAYOUTS.get(&(number, batch.schema)) {
-            Some(Layout::Schema(schema)) if schema.size == 0 => schema.align,
+            Some(PayloadLayout::Schema(schema)) if schema.size == 0 => schema.align,
             _ => 1,
         };
         let mut is_displaced = false;
         while !events.is_empty() {
-            let mut values = Values {
+            let mut values = PayloadValues {
                 is_displaced,
-                ..Values::default()
+                ..PayloadValues::default()
             };
-            let source = Source {
+            let source = PayloadBytes {
                 domain: number,
                 payloads: &[events, shared],
             };
@@ -468,20 +473,20 @@ pub(super) unsafe extern "C" fn event_batch_submit(handle: Domain, batch: *const
 /// Records a sample of a counter.
 pub(super) fn sample(
     domain: &MarkerDomain,
-    name: Text<'_>,
-    unit: Text<'_>,
+    name: MarkerText<'_>,
+    unit: MarkerText<'_>,
     time: Ticks,
-    read: &Read,
+    read: &ReadValue,
 ) {
-    let Read::Number(kind, bits) = read else {
+    let ReadValue::Number(kind, bits) = read else {
         return;
     };
-    let event = Event {
+    let event = MarkerEvent {
         name,
         category: unit,
         payload: EventValue::Number(*kind, *bits),
         time,
-        ..Event::default()
+        ..MarkerEvent::default()
     };
     debug_assert!(*kind != PayloadKind::TEXT);
     domain.report(MarkerKind::COUNTER, 0, &event);

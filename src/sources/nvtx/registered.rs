@@ -4,7 +4,7 @@
 //!
 //! As in `functions`: the arguments are those of a program that keeps to NVTX's documentation.
 
-use super::domain::{Domain, domain};
+use super::domain::{DomainHandle, domain};
 use super::tables::answer;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,14 +34,17 @@ pub(super) trait Registered {
 }
 
 /// Every function of NVTX that registers something.
-pub(super) unsafe extern "C" fn register<R: Registered>(handle: Domain, given: *const R) -> u64 {
+pub(super) unsafe extern "C" fn register<R: Registered>(
+    handle: DomainHandle,
+    given: *const R,
+) -> u64 {
     // SAFETY: see the module's page.
     unsafe { register_as(handle, given, 0) }
 }
 
 /// [`register`] by the id that another tool has given, unless that is 0.
 pub(super) unsafe fn register_as<R: Registered>(
-    handle: Domain,
+    handle: DomainHandle,
     given: *const R,
     theirs: u64,
 ) -> u64 {

@@ -57,10 +57,10 @@ pub(super) mod form {
 pub(super) const MAX_ALIGNMENT: usize = 64;
 
 /// A registered layout or enumeration, by the number of its domain and its id.
-pub(super) static LAYOUTS: Registry<(u32, u64), Layout> = Registry::new();
+pub(super) static LAYOUTS: Registry<(u32, u64), PayloadLayout> = Registry::new();
 
 /// A layout or enumeration.
-pub(super) enum Layout {
+pub(super) enum PayloadLayout {
     Schema(Schema),
     Enumeration(Enumeration),
 }
@@ -201,8 +201,8 @@ impl SchemaEntry {
             };
         }
         match LAYOUTS.get(&(domain, self.kind)) {
-            Some(Layout::Schema(schema)) => (schema.size, schema.align),
-            Some(Layout::Enumeration(names)) => (names.size, names.size),
+            Some(PayloadLayout::Schema(schema)) => (schema.size, schema.align),
+            Some(PayloadLayout::Enumeration(names)) => (names.size, names.size),
             _ => {
                 let size = size_of_kind(self.kind);
                 (size, size.max(1))

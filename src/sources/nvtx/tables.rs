@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_uint, c_void};
 use gputrail_buffer::platform::inside::contain;
 
 /// A function of any type.
-pub(super) type Function = *const c_void;
+pub(super) type FunctionPointer = *const c_void;
 /// Returns the export table with an id.
 pub type GetExportTable = unsafe extern "C" fn(id: u32) -> *const c_void;
 
@@ -19,7 +19,7 @@ pub(super) struct ExportCallbacks {
     pub get_module_function_table: Option<
         unsafe extern "C" fn(
             module: c_int,
-            table: *mut *const *mut Function,
+            table: *mut *const *mut FunctionPointer,
             size: *mut c_uint,
         ) -> c_int,
     >,
@@ -34,7 +34,7 @@ pub struct ExtensionModule {
     pub(super) compatibility: u16,
     pub(super) segments_count: usize,
     pub(super) segments: *const ExtensionSegment,
-    get_export_function: Function,
+    get_export_function: FunctionPointer,
     extension: *const c_void,
 }
 
@@ -43,7 +43,7 @@ pub struct ExtensionModule {
 pub(super) struct ExtensionSegment {
     id: usize,
     pub slots_count: usize,
-    pub slots: *mut Function,
+    pub slots: *mut FunctionPointer,
 }
 
 const _: () = assert!(size_of::<ExtensionModule>() == 40 && size_of::<ExtensionSegment>() == 24);
@@ -58,7 +58,7 @@ pub(super) fn answer<R>(default: R, work: impl FnOnce() -> R) -> R {
 
 /// A function, shared by threads.
 #[repr(transparent)]
-pub(super) struct FunctionOf(pub Function);
+pub(super) struct FunctionOf(pub FunctionPointer);
 // SAFETY: the address of a function.
 unsafe impl Sync for FunctionOf {}
 
@@ -66,8 +66,8 @@ unsafe impl Sync for FunctionOf {}
 /// parentheses.
 macro_rules! functions_at {
     (@place _) => { None };
-    (@place ($function:expr)) => { Some(FunctionOf($function as Function)) };
-    (@place $function:ident) => { Some(FunctionOf($function as Function)) };
+    (@place ($function:expr)) => { Some(FunctionOf($function as FunctionPointer)) };
+    (@place $function:ident) => { Some(FunctionOf($function as FunctionPointer)) };
     [$($function:tt),* $(,)?] => { [$(functions_at!(@place $function)),*] };
 }
 pub(super) use functions_at;
@@ -93,7 +93,7 @@ macro_rules! modules {
         }
     };
     ($functions:ident: $($module:literal: $($function:ident),*;)*) => {
-        [$(($module, &[$(FunctionOf($functions::$function as Function)),*]),)*]
+        [$(($module, &[$(FunctionOf($functions::$function as FunctionPointer)),*]),)*]
     };
 }
 pub(super) use modules;

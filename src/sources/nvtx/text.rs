@@ -2,7 +2,7 @@
 
 use super::handles;
 use core::ffi::{c_char, c_void};
-use gputrail_collect::marker::{CText, KeptText, Registry, Text, WideText};
+use gputrail_collect::marker::{CText, KeptText, MarkerText, Registry, WideText};
 use std::borrow::Cow;
 use std::ptr::NonNull;
 
@@ -21,18 +21,20 @@ pub(super) mod message {
 ///
 /// `message` is null or what `kind` says, and lives for `'a`.
 #[inline]
-pub(super) unsafe fn text<'a>(kind: i32, message: *const c_void) -> Text<'a> {
+pub(super) unsafe fn text<'a>(kind: i32, message: *const c_void) -> MarkerText<'a> {
     // SAFETY: `message` is null or what `kind` says, and lives for `'a`. The handle of a registered text leads to ours,
     // which lives for ever, or is unknown and becomes null.
     unsafe {
         match kind {
             message::REGISTERED => {
                 let registered = handles::STRINGS.ours(message.cast());
-                registered.as_ref().map_or(Text::None, Text::Kept)
+                registered
+                    .as_ref()
+                    .map_or(MarkerText::None, MarkerText::Kept)
             }
             message::ASCII => ascii(message.cast()),
             message::UNICODE => wide(message.cast()),
-            _ => Text::None,
+            _ => MarkerText::None,
         }
     }
 }
@@ -41,20 +43,22 @@ pub(super) unsafe fn text<'a>(kind: i32, message: *const c_void) -> Text<'a> {
 ///
 /// `text` is null, or a text that ends with a zero, and lives and stays as it is for `'a`.
 #[inline]
-pub(super) unsafe fn ascii<'a>(text: *const c_char) -> Text<'a> {
+pub(super) unsafe fn ascii<'a>(text: *const c_char) -> MarkerText<'a> {
     let text = NonNull::new(text.cast_mut());
     // SAFETY: a `text` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
-    text.map_or(Text::None, |text| Text::C(unsafe { CText::new(text) }))
+    text.map_or(MarkerText::None, |text| {
+        MarkerText::C(unsafe { CText::new(text) })
+    })
 }
 
 /// # Safety
 ///
 /// As for [`ascii`], with wide characters.
-pub(super) unsafe fn wide<'a>(text: *const u32) -> Text<'a> {
+pub(super) unsafe fn wide<'a>(text: *const u32) -> MarkerText<'a> {
     match NonNull::new(text.cast_mut()) {
         // SAFETY: `text` is not null, so that it ends with a zero, and lives and stays as it is for `'a`.
-        Some(text) => Text::Wide(unsafe { WideText::new(text) }),
-        None => Text::None,
+        Some(text) => MarkerText::Wide(unsafe { WideText::new(text) }),
+        None => MarkerText::None,
     }
 }
 

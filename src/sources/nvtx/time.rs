@@ -3,7 +3,7 @@
 //! A time domain is a type of timestamps, such as CLOCK_REALTIME, or one that the program registers. The program ties a
 //! clock of unknown type, such as that of a network card, to another time domain by a factor or by two readings of both.
 
-use super::domain::{Domain, domain};
+use super::domain::{DomainHandle, domain};
 use super::registered::Registered;
 use super::tables::answer;
 use gputrail_buffer::clock::{self, SystemClock, TickSource};
@@ -45,7 +45,7 @@ static TIES: PerProcess<Ties> = PerProcess::new();
 #[derive(Default)]
 struct Ties {
     /// The conversions from a time domain to another one.
-    conversions: HashMap<(u32, u64), Conversion>,
+    conversions: HashMap<(u32, u64), TimeConversion>,
     /// The latest reading of two time domains at the same instant.
     points: HashMap<(u32, u64, u64), (i64, i64)>,
     /// The number of conversions and readings that had no place.
@@ -73,7 +73,7 @@ fn tool_ticks(timestamp: i64) -> i64 {
     } else {
         (latest.1 - first.1) as f64 / latest.0.wrapping_sub(first.0) as f64
     };
-    Conversion {
+    TimeConversion {
         to: kind::TOOL,
         slope,
         from: first,
@@ -91,7 +91,7 @@ pub(super) struct Timestamp {
 }
 
 #[derive(Copy, Clone)]
-struct Conversion {
+struct TimeConversion {
     to: u64,
     slope: f64,
     from: (i64, i64),
@@ -102,9 +102,9 @@ struct Conversion {
 /// One reading of the clocks of the system, taken when the first timestamp needs it. Timestamps that are converted by the
 /// same reading keep their order and their distances.
 #[derive(Default)]
-pub(super) struct Reading(OnceCell<ClockSnapshot>);
+pub(super) struct SystemReading(OnceCell<ClockSnapshot>);
 
-impl Reading {
+impl SystemReading {
     fn get(&self) -> &ClockSnapshot {
         self.0.get_or_init(clock::snapshot)
     }
@@ -112,7 +112,7 @@ impl Reading {
 
 impl Timestamp {
     /// The ticks of this timestamp of the NVTX domain with this number; `None` if its clock is not known.
-    pub fn ticks(self, domain: u32, reading: &Reading) -> Option<Ticks> {
+    pub fn ticks(self, domain: u32, reading: &SystemReading) -> Option<Ticks> {
         let mut timestamp = self;
         for _ in 0..MAX_CONVERSIONS {
             let kind = match TIME_DOMAINS.get(&(domain, timestamp.time_domain)) {
@@ -135,7 +135,7 @@ impl Timestamp {
     }
 }
 
-impl Conversion {
+impl TimeConversion {
     fn apply(&self, value: i64) -> i64 {
         let (from, to) = self.from;
         let distance = value.wrapping_sub(from) as f64 * self.slope;
@@ -144,7 +144,7 @@ impl Conversion {
 }
 
 /// The ticks of a timestamp of a predefined type.
-fn ticks_of(kind: u64, timestamp: i64, reading: &Reading) -> Option<Ticks> {
+fn ticks_of(kind: u64, timestamp: i64, reading: &SystemReading) -> Option<Ticks> {
     let system = |clock: SystemClock| {
         let now = reading.get();
         let ticks = Ticks(now.before.0.midpoint(now.after.0));
@@ -211,7 +211,7 @@ pub(super) unsafe extern "C" fn timestamp_get() -> i64 {
 }
 
 pub(super) unsafe extern "C" fn time_sync_point(
-    handle: Domain,
+    handle: DomainHandle,
     source: u64,
     destination: u64,
     at_source: i64,
@@ -225,7 +225,7 @@ pub(super) unsafe extern "C" fn time_sync_point(
 }
 
 pub(super) unsafe extern "C" fn time_sync_point_table(
-    handle: Domain,
+    handle: DomainHandle,
     source: u64,
     destination: u64,
     points: *const SyncPoint,
@@ -251,7 +251,7 @@ pub(super) unsafe extern "C" fn time_sync_point_table(
 }
 
 pub(super) unsafe extern "C" fn timestamp_conversion_factor(
-    handle: Domain,
+    handle: DomainHandle,
     source: u64,
     destination: u64,
     slope: f64,
@@ -288,13 +288,13 @@ impl Ties {
         slope: f64,
         domain: u32,
     ) {
-        let given = Conversion {
+        let given = TimeConversion {
             to: destination,
             slope,
             from: at,
             is_inverse: false,
         };
-        let inverse = Conversion {
+        let inverse = TimeConversion {
             to: source,
             slope: slope.recip(),
             from: (at.1, at.0),
@@ -330,12 +330,12 @@ mod tests {
     use super::*;
 
     fn at(time_domain: u64, value: i64) -> Option<Ticks> {
-        Timestamp { time_domain, value }.ticks(7, &Reading::default())
+        Timestamp { time_domain, value }.ticks(7, &SystemReading::default())
     }
 
     #[test]
     fn timestamps_of_one_reading_keep_their_distance() {
-        let reading = Reading::default();
+        let reading = SystemReading::default();
         let now = SystemClock::Monotonic.read().0 as i64;
         let at = |value| {
             let time_domain = kind::MONOTONIC;

@@ -1,8 +1,8 @@
 //! The values of structured payloads, read from bytes of a layout.
 
 use super::schema::{
-    Enumeration, LAYOUTS, Layout, MAX_ALIGNMENT, Schema, SchemaEntry, array, flag, form, is_string,
-    kind, size_of_kind, unit,
+    Enumeration, LAYOUTS, MAX_ALIGNMENT, PayloadLayout, Schema, SchemaEntry, array, flag, form,
+    is_string, kind, size_of_kind, unit,
 };
 use super::scope;
 use super::text::{message, text};
@@ -23,15 +23,15 @@ const MAX_STEPS: u32 = 4096;
 
 /// A value that was read.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Read {
+pub(super) enum ReadValue {
     Number(PayloadKind, u64),
     Text(String),
 }
 
 /// All that was read of a marker's payloads.
 #[derive(Default)]
-pub(super) struct Values {
-    pub fields: Vec<(String, Read)>,
+pub(super) struct PayloadValues {
+    pub fields: Vec<(String, ReadValue)>,
     pub message: Option<String>,
     pub category: Option<u32>,
     pub color: Option<u32>,
@@ -52,7 +52,7 @@ pub(super) struct Values {
 }
 
 /// The bytes of all payloads of a marker.
-pub(super) struct Source<'a> {
+pub(super) struct PayloadBytes<'a> {
     pub domain: u32,
     pub payloads: &'a [&'a [u8]],
 }
@@ -63,20 +63,20 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(all)
 }
 
-fn unsigned(bytes: &[u8]) -> Read {
-    Read::Number(PayloadKind::UNSIGNED, number(bytes))
+fn unsigned(bytes: &[u8]) -> ReadValue {
+    ReadValue::Number(PayloadKind::UNSIGNED, number(bytes))
 }
 
-fn float(value: f64) -> Read {
-    Read::Number(PayloadKind::FLOAT, value.to_bits())
+fn float(value: f64) -> ReadValue {
+    ReadValue::Number(PayloadKind::FLOAT, value.to_bits())
 }
 
 /// The value of a predefined type in bytes of its size.
-fn scalar(kind: u64, bytes: &[u8]) -> Read {
+fn scalar(kind: u64, bytes: &[u8]) -> ReadValue {
     let raw = number(&bytes[..bytes.len().min(8)]);
     let signed = |bits: u32| {
         let value = (raw as i64) << (64 - bits) >> (64 - bits);
-        Read::Number(PayloadKind::SIGNED, value as u64)
+        ReadValue::Number(PayloadKind::SIGNED, value as u64)
     };
     match kind {
         1 => signed(8),
@@ -89,14 +89,14 @@ fn scalar(kind: u64, bytes: &[u8]) -> Read {
         42 => float(half(raw as u16)),
         50 => float(f64::from(f32::from_bits((raw as u32) << 16))),
         21 => float(extended(bytes)),
-        kind::ADDRESS => Read::Number(PayloadKind::POINTER, raw),
+        kind::ADDRESS => ReadValue::Number(PayloadKind::POINTER, raw),
         33 | 34 | 45 => {
             let digits: String = bytes
                 .iter()
                 .rev()
                 .map(|byte| format!("{byte:02x}"))
                 .collect();
-            Read::Text(format!("0x{digits}"))
+            ReadValue::Text(format!("0x{digits}"))
         }
         _ => unsigned(&bytes[..bytes.len().min(8)]),
     }
@@ -148,38 +148,38 @@ fn text_of(kind: u64, bytes: &[u8]) -> String {
     text
 }
 
-impl Read {
+impl ReadValue {
     fn to_text(&self) -> String {
         match self {
-            Read::Text(text) => text.clone(),
-            Read::Number(PayloadKind::SIGNED, bits) => (*bits as i64).to_string(),
-            Read::Number(PayloadKind::FLOAT, bits) => f64::from_bits(*bits).to_string(),
-            Read::Number(PayloadKind::POINTER, bits) => format!("{bits:#x}"),
-            Read::Number(_, bits) => bits.to_string(),
+            ReadValue::Text(text) => text.clone(),
+            ReadValue::Number(PayloadKind::SIGNED, bits) => (*bits as i64).to_string(),
+            ReadValue::Number(PayloadKind::FLOAT, bits) => f64::from_bits(*bits).to_string(),
+            ReadValue::Number(PayloadKind::POINTER, bits) => format!("{bits:#x}"),
+            ReadValue::Number(_, bits) => bits.to_string(),
         }
     }
 }
 
-impl Values {
+impl PayloadValues {
     /// Reads the payload `data` of the layout or type `schema`. A value without a name is called `name`.
-    pub fn read(&mut self, source: &Source<'_>, schema: u64, data: &[u8], name: &str) {
+    pub fn read(&mut self, source: &PayloadBytes<'_>, schema: u64, data: &[u8], name: &str) {
         self.is_cut = false;
         match (schema, LAYOUTS.get(&(source.domain, schema))) {
             (kind::REFERENCED, _) => {}
             (kind::RAW, _) => {
                 let bytes = data.iter().take(2 * MAX_ELEMENTS);
                 let digits: String = bytes.map(|byte| format!("{byte:02x}")).collect();
-                self.add(name.to_owned(), Read::Text(digits));
+                self.add(name.to_owned(), ReadValue::Text(digits));
             }
-            (_, Some(Layout::Schema(schema))) => {
+            (_, Some(PayloadLayout::Schema(schema))) => {
                 self.structure(source, schema, data, "", None, 0);
             }
-            (_, Some(Layout::Enumeration(names))) if data.len() >= names.size => {
+            (_, Some(PayloadLayout::Enumeration(names))) if data.len() >= names.size => {
                 let value = names.read(number(&data[..names.size.min(8)]));
                 self.add(name.to_owned(), value);
             }
             (schema, None) if is_string(schema) => {
-                self.add(name.to_owned(), Read::Text(text_of(schema, data)));
+                self.add(name.to_owned(), ReadValue::Text(text_of(schema, data)));
             }
             (schema, None) if size_of_kind(schema) > 0 => {
                 let size = size_of_kind(schema);
@@ -196,8 +196,8 @@ impl Values {
 
     /// Reads the event of the layout `schema` at the beginning of `data`. Returns its size: 0 if there is none, and that of
     /// `data` if it is unknown.
-    pub fn read_event(&mut self, source: &Source<'_>, schema: u64, data: &[u8]) -> usize {
-        let Some(Layout::Schema(schema)) = LAYOUTS.get(&(source.domain, schema)) else {
+    pub fn read_event(&mut self, source: &PayloadBytes<'_>, schema: u64, data: &[u8]) -> usize {
+        let Some(PayloadLayout::Schema(schema)) = LAYOUTS.get(&(source.domain, schema)) else {
             return 0;
         };
         let data = match schema.form {
@@ -226,7 +226,7 @@ impl Values {
     }
 
     /// Adds a value.
-    pub fn add(&mut self, name: String, value: Read) {
+    pub fn add(&mut self, name: String, value: ReadValue) {
         if self.fields.len() < MAX_VALUES {
             self.fields.push((name, value));
         }
@@ -235,7 +235,7 @@ impl Values {
     /// Reads a structure at the beginning of `data`. Returns its size.
     fn structure(
         &mut self,
-        source: &Source<'_>,
+        source: &PayloadBytes<'_>,
         schema: &Schema,
         data: &[u8],
         prefix: &str,
@@ -290,7 +290,7 @@ impl Values {
     /// Reads an entry at the beginning of `bytes`. Returns its size, and its value if that is a number.
     fn entry(
         &mut self,
-        source: &Source<'_>,
+        source: &PayloadBytes<'_>,
         entry: &SchemaEntry,
         bytes: &[u8],
         (size, align, numbers): (usize, usize, &[Option<u64>]),
@@ -336,7 +336,7 @@ impl Values {
                     source.pointed(entry, number(&bytes[..8]), may_follow)
                 }
             };
-            self.value(source.domain, entry, name, Read::Text(text));
+            self.value(source.domain, entry, name, ReadValue::Text(text));
             return (inline.unwrap_or(8), None);
         }
         if entry.flags & flag::POINTER != 0 && bytes.len() >= 8 {
@@ -345,21 +345,21 @@ impl Values {
                 source.domain,
                 entry,
                 name,
-                Read::Number(PayloadKind::POINTER, address),
+                ReadValue::Number(PayloadKind::POINTER, address),
             );
             return (8, None);
         }
-        let read_one = |values: &mut Values, bytes: &[u8], name: &str| match LAYOUTS
+        let read_one = |values: &mut PayloadValues, bytes: &[u8], name: &str| match LAYOUTS
             .get(&(source.domain, entry.kind))
         {
-            Some(Layout::Schema(schema)) => {
+            Some(PayloadLayout::Schema(schema)) => {
                 let selected = known(entry.detail).filter(|_| schema.form == form::UNION);
                 let inner = format!("{name}.");
                 let next = depth + 1;
                 let used = values.structure(source, schema, bytes, &inner, selected, next);
                 (used, None)
             }
-            Some(Layout::Enumeration(names)) if bytes.len() >= names.size => {
+            Some(PayloadLayout::Enumeration(names)) if bytes.len() >= names.size => {
                 let value = number(&bytes[..names.size.min(8)]);
                 values.value(source.domain, entry, name.to_owned(), names.read(value));
                 (names.size, Some(value))
@@ -372,8 +372,8 @@ impl Values {
                     kind => scalar(kind, &bytes[..size]),
                 };
                 let found = match value {
-                    Read::Number(_, bits) => Some(bits),
-                    Read::Text(_) => None,
+                    ReadValue::Number(_, bits) => Some(bits),
+                    ReadValue::Text(_) => None,
                 };
                 values.value(source.domain, entry, name.to_owned(), value);
                 (size, found)
@@ -428,10 +428,10 @@ impl Values {
     }
 
     /// Takes the value of an entry for what the entry's type and flags say.
-    fn value(&mut self, domain: u32, entry: &SchemaEntry, name: String, value: Read) {
+    fn value(&mut self, domain: u32, entry: &SchemaEntry, name: String, value: ReadValue) {
         let bits = match &value {
-            Read::Number(_, bits) => Some(*bits),
-            Read::Text(_) => None,
+            ReadValue::Number(_, bits) => Some(*bits),
+            ReadValue::Text(_) => None,
         };
         let (role, event) = (entry.flags & flag::ROLE, entry.flags & flag::EVENT);
         let place = match event {
@@ -466,21 +466,21 @@ impl Values {
 }
 
 /// The elements of an array as one text.
-fn elements(all: impl ExactSizeIterator<Item = Read>) -> Read {
+fn elements(all: impl ExactSizeIterator<Item = ReadValue>) -> ReadValue {
     let more = all.len().saturating_sub(MAX_ELEMENTS);
     let list: Vec<String> = all.take(MAX_ELEMENTS).map(|one| one.to_text()).collect();
     let rest = match more {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    Read::Text(list.join(", ") + &rest)
+    ReadValue::Text(list.join(", ") + &rest)
 }
 
 impl Enumeration {
     /// The name of a value, or the names of its flags.
-    fn read(&self, value: u64) -> Read {
+    fn read(&self, value: u64) -> ReadValue {
         if let Some((_, _, name)) = self.values.iter().find(|(of, _, _)| *of == value) {
-            return Read::Text(name.to_string());
+            return ReadValue::Text(name.to_string());
         }
         let flags = self
             .values
@@ -489,14 +489,14 @@ impl Enumeration {
         let names: Vec<&str> = flags.clone().map(|(_, _, name)| &**name).collect();
         let known = flags.fold(0, |all, (of, _, _)| all | of);
         if known == value && !names.is_empty() {
-            Read::Text(names.join(" | "))
+            ReadValue::Text(names.join(" | "))
         } else {
-            Read::Number(PayloadKind::UNSIGNED, value)
+            ReadValue::Number(PayloadKind::UNSIGNED, value)
         }
     }
 }
 
-impl Source<'_> {
+impl PayloadBytes<'_> {
     /// The text at an address: in another payload of the marker, or anywhere if the entry says that it may be copied and
     /// `may_follow` that it is the address of a text that ends with a zero.
     fn pointed(&self, entry: &SchemaEntry, address: u64, may_follow: bool) -> String {
@@ -527,11 +527,11 @@ impl Source<'_> {
     }
 
     /// The text of a registered string.
-    fn registered(&self, handle: u64) -> Read {
+    fn registered(&self, handle: u64) -> ReadValue {
         let start = handle as usize as *const core::ffi::c_void;
         // SAFETY: the program says that it is the handle of a string, which lives for ever.
         let text = unsafe { text(message::REGISTERED, start) };
-        Read::Text(text.read().into_owned())
+        ReadValue::Text(text.read().into_owned())
     }
 }
 

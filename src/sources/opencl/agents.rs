@@ -3,9 +3,9 @@
 //! The loader is opened by name, as programs find it. Each device gets a queue and a few markers, whose times show by
 //! which clock the device stamps its work.
 
-use super::device::{self, Device, is_measured};
+use super::device::{self, ClDevice, is_measured};
 use super::ffi::*;
-use super::functions::{AnyFunction, Dispatch, FUNCTIONS, ask};
+use super::functions::{AnyFunction, DispatchTable, FUNCTIONS, ask};
 use super::loader::LIBRARY;
 use core::ptr;
 use gputrail_buffer::clock::{self, AgentClock, HostClock};
@@ -18,9 +18,9 @@ const MARKERS: usize = 16;
 
 /// A device, and the clock of its work.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundDevice {
     /// Its description.
-    pub device: Device,
+    pub device: ClDevice,
     /// The clock of its times, or the reason why work on it would have none: then only its calls can be recorded.
     pub clock: Result<AgentClock, NoTimes>,
 }
@@ -56,18 +56,18 @@ pub enum EnumerateError {
 }
 
 /// All devices of all platforms, with their clocks.
-pub fn enumerate() -> Result<Vec<Found>, EnumerateError> {
+pub fn enumerate() -> Result<Vec<FoundDevice>, EnumerateError> {
     let api = load()?;
     let found = all(&api)?.into_iter().map(|handle| {
         let device = device::describe(&api, handle);
         let clock = find_clock(&api, handle, &device);
-        Found { device, clock }
+        FoundDevice { device, clock }
     });
     Ok(found.collect())
 }
 
 /// The descriptions of all devices of all platforms.
-pub fn all_devices() -> Result<Vec<Device>, EnumerateError> {
+pub fn all_devices() -> Result<Vec<ClDevice>, EnumerateError> {
     let api = load()?;
     let devices = all(&api)?.into_iter();
     Ok(devices
@@ -75,7 +75,7 @@ pub fn all_devices() -> Result<Vec<Device>, EnumerateError> {
         .collect())
 }
 
-fn all(api: &Dispatch) -> Result<Vec<cl_device_id>, EnumerateError> {
+fn all(api: &DispatchTable) -> Result<Vec<cl_device_id>, EnumerateError> {
     let platforms = list(
         api.clGetPlatformIDs,
         "clGetPlatformIDs",
@@ -100,12 +100,12 @@ fn all(api: &Dispatch) -> Result<Vec<cl_device_id>, EnumerateError> {
 }
 
 /// The loader's functions; `None` for each that it lacks.
-fn load() -> Result<Dispatch, EnumerateError> {
+fn load() -> Result<DispatchTable, EnumerateError> {
     // SAFETY: opening a library runs its constructors: those of the loader that every program uses.
     let library = unsafe { Library::new(LIBRARY) }
         .map_err(|error| EnumerateError::NoLibrary(loader_reason(&error)))?;
     // SAFETY: optional function pointers, for which zeros are `None`.
-    let mut api: Dispatch = unsafe { core::mem::zeroed() };
+    let mut api: DispatchTable = unsafe { core::mem::zeroed() };
     let entries = (&raw mut api).cast::<AnyFunction>();
     for (place, function) in FUNCTIONS.iter().enumerate() {
         // SAFETY: a function of that name has the type of its place, which is one of the table's.
@@ -140,7 +140,11 @@ fn list<F, T: Copy>(
 }
 
 /// The clock that stamps the work of `device`.
-fn find_clock(api: &Dispatch, device: cl_device_id, known: &Device) -> Result<AgentClock, NoTimes> {
+fn find_clock(
+    api: &DispatchTable,
+    device: cl_device_id,
+    known: &ClDevice,
+) -> Result<AgentClock, NoTimes> {
     if !known.has_version(1, 2) {
         return Err(NoTimes::Missing("clEnqueueMarkerWithWaitList"));
     }
@@ -167,7 +171,7 @@ macro_rules! function {
 
 /// Does `work` with a profiling queue of its own.
 fn with_queue<R>(
-    api: &Dispatch,
+    api: &DispatchTable,
     device: cl_device_id,
     work: impl FnOnce(cl_command_queue) -> R,
 ) -> Result<R, NoTimes> {
@@ -204,7 +208,7 @@ fn with_queue<R>(
 }
 
 /// Puts a marker into `queue`, and pairs the time at which it was taken with the host's.
-fn marker(api: &Dispatch, queue: cl_command_queue) -> Result<ClockPair, NoTimes> {
+fn marker(api: &DispatchTable, queue: cl_command_queue) -> Result<ClockPair, NoTimes> {
     let (enqueue, finish) = (
         function!(api.clEnqueueMarkerWithWaitList),
         function!(api.clFinish),

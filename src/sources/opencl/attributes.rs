@@ -1,7 +1,7 @@
 //! Attributes of devices beyond their descriptions: from OpenCL, from extensions of vendors, and from `/sys`.
 
 use super::ffi::*;
-use super::functions::{Dispatch, ask};
+use super::functions::{DispatchTable, ask};
 use gputrail_buffer::platform::{pci, sysfs};
 use gputrail_record::{AgentAttributeKind, AgentKind};
 use std::path::Path;
@@ -26,7 +26,7 @@ const AMD: u32 = 0x1002;
 
 /// The attributes of `device` that are known. `bus` is its address on the PCI bus, or another text.
 pub(super) fn of(
-    api: &Dispatch,
+    api: &DispatchTable,
     device: cl_device_id,
     kind: AgentKind,
     bus: &str,

@@ -2,7 +2,7 @@
 
 use super::attributes;
 use super::ffi::*;
-use super::functions::{Dispatch, ask};
+use super::functions::{DispatchTable, ask};
 use crate::perf::HostCounters;
 use core::ptr;
 use gputrail_collect::counting::Countable;
@@ -23,7 +23,7 @@ pub(super) fn is_measured(end: u64) -> bool {
 
 /// The description that a device gives of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Device {
+pub struct ClDevice {
     /// Its name.
     pub name: String,
     /// Its vendor.
@@ -54,7 +54,7 @@ pub struct Device {
     pub attributes: Vec<(AgentAttributeKind, u64)>,
 }
 
-impl Device {
+impl ClDevice {
     /// Whether the device has at least this version of OpenCL.
     pub fn has_version(&self, major: u32, minor: u32) -> bool {
         let version = || {
@@ -95,7 +95,7 @@ impl Device {
 }
 
 /// Queries the properties of `device`.
-pub(super) fn describe(api: &Dispatch, device: cl_device_id) -> Device {
+pub(super) fn describe(api: &DispatchTable, device: cl_device_id) -> ClDevice {
     let number = |what| ask!(api, clGetDeviceInfo(device, what) -> u32).unwrap_or(0);
     let size = |what| ask!(api, clGetDeviceInfo(device, what) -> u64).unwrap_or(0);
     let text = |what| {
@@ -126,7 +126,7 @@ pub(super) fn describe(api: &Dispatch, device: cl_device_id) -> Device {
         _ => AgentKind::OTHER,
     };
     let bus = bus(api, device);
-    Device {
+    ClDevice {
         attributes: attributes::of(api, device, kind, &bus),
         name: text(CL_DEVICE_NAME),
         vendor: text(CL_DEVICE_VENDOR),
@@ -144,7 +144,7 @@ pub(super) fn describe(api: &Dispatch, device: cl_device_id) -> Device {
     }
 }
 
-fn bus(api: &Dispatch, device: cl_device_id) -> String {
+fn bus(api: &DispatchTable, device: cl_device_id) -> String {
     if let Some([domain, bus, slot, function]) =
         ask!(api, clGetDeviceInfo(device, CL_DEVICE_PCI_BUS_INFO_KHR) -> [u32; 4])
     {
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_device_has_the_versions_up_to_its_own() {
         let has = |version: &str, major, minor| {
-            let device = Device {
+            let device = ClDevice {
                 name: String::new(),
                 vendor: String::new(),
                 driver: String::new(),

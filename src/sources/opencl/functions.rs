@@ -22,7 +22,7 @@ macro_rules! describe {
         $group:ident $how:ident $(($($detail:ident),*))? $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty
         { $($hook:tt)* }
     )*) => {
-        &[$(Description {
+        &[$(FunctionDescription {
             name: stringify!($name),
             group: OperationGroup::$group,
             observed: observed!($group { $($hook)* }),
@@ -34,7 +34,7 @@ macro_rules! describe {
             arguments: &[$(ArgumentInfo {
                 name: stringify!($arg),
                 type_name: type_name!($ty),
-                kept: <$ty as Argument>::TYPE,
+                kept: <$ty as ArgumentForm>::TYPE,
             }),*],
         }),*]
     };
@@ -49,7 +49,7 @@ macro_rules! declare {
         #[repr(C)]
         #[derive(Clone)]
         #[allow(non_snake_case)]
-        pub struct Dispatch {
+        pub struct DispatchTable {
             $(pub(super) $name: field!($how($($ty),*) -> $ret),)*
         }
 
@@ -57,7 +57,7 @@ macro_rules! declare {
         #[allow(non_camel_case_types, dead_code)] // those of other systems are numbers only
         #[derive(Copy, Clone, PartialEq, Eq, Debug)]
         #[repr(u16)]
-        pub(super) enum Function { $($name),* }
+        pub(super) enum ClFunction { $($name),* }
     };
 }
 
@@ -98,19 +98,19 @@ macro_rules! observed {
 /// The effect of a call, given its hook, whose enter subscribers see before the hook runs.
 macro_rules! inside {
     ({ then |$call:ident, $made:ident| memory::created($($rest:tt)*) }) => {
-        Inside::Allocates
+        CallEffect::Allocates
     };
     ({ then |$call:ident, $made:ident| memory::svm_allocated($($rest:tt)*) }) => {
-        Inside::Allocates
+        CallEffect::Allocates
     };
     ({ then |$call:ident, $made:ident| memory::usm_allocated($($rest:tt)*) }) => {
-        Inside::Allocates
+        CallEffect::Allocates
     };
     ({ then |$call:ident, ()| memory::usm_freed($($rest:tt)*) }) => {
-        Inside::FreesShared
+        CallEffect::FreesShared
     };
     ($hook:tt) => {
-        Inside::Nothing
+        CallEffect::Nothing
     };
 }
 
@@ -176,16 +176,16 @@ opencl_functions!(declare);
 extension_functions!(declare_extensions);
 
 /// The functions of the dispatch table, in its order.
-pub(super) const FUNCTIONS: &[Description] = opencl_functions!(describe);
+pub(super) const FUNCTIONS: &[FunctionDescription] = opencl_functions!(describe);
 
 /// The extension functions that the layer observes.
-const EXTENSIONS: &[Description] = extension_functions!(describe);
+const EXTENSIONS: &[FunctionDescription] = extension_functions!(describe);
 
 /// The number of the first extension function.
 const FIRST_EXTENSION: u16 = 0x100;
 
 /// Every function, with its number.
-pub(super) fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
+pub(super) fn functions() -> impl Iterator<Item = (u16, &'static FunctionDescription)> {
     let core = FUNCTIONS.iter().zip(0..);
     let extensions = EXTENSIONS.iter().zip(FIRST_EXTENSION..);
     core.chain(extensions)
@@ -193,11 +193,11 @@ pub(super) fn functions() -> impl Iterator<Item = (u16, &'static Description)> {
 }
 
 /// The description of a function.
-pub(super) struct Description {
+pub(super) struct FunctionDescription {
     pub name: &'static str,
     pub group: OperationGroup,
     pub observed: Observed,
-    pub inside: Inside,
+    pub inside: CallEffect,
     /// The objects that the first two arguments are.
     pub objects: [ObjectType; 2],
     pub arguments: &'static [ArgumentInfo],
@@ -230,7 +230,7 @@ pub(super) const fn object_type(names: &[&str], place: usize) -> ObjectType {
     }
 }
 
-impl Description {
+impl FunctionDescription {
     /// Whether records keep the arguments of calls.
     pub fn keeps_arguments(&self) -> bool {
         matches!(
@@ -254,7 +254,7 @@ impl Description {
 
 /// The effect of a call whose enter its wrapper reports.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Inside {
+pub(super) enum CallEffect {
     Nothing,
     /// Memory is allocated.
     Allocates,
@@ -263,7 +263,7 @@ pub(super) enum Inside {
 }
 
 /// The description of the function with this number.
-pub(super) fn description(number: u16) -> Option<&'static Description> {
+pub(super) fn description(number: u16) -> Option<&'static FunctionDescription> {
     match number.checked_sub(FIRST_EXTENSION) {
         None => FUNCTIONS.get(number as usize),
         Some(place) => EXTENSIONS.get(place as usize),
@@ -281,7 +281,7 @@ pub(super) const fn operation(number: u16) -> Operation {
 /// A type of argument: whether annotations keep its value, and with which type.
 ///
 /// Pointers to lists, results and callbacks are not kept, since their targets are gone when the annotation is read.
-pub(super) trait Argument: Copy {
+pub(super) trait ArgumentForm: Copy {
     const TYPE: Option<ArgumentType> = None;
     /// Whether it is an event wait list.
     const LIST_OF_EVENTS: bool = false;
@@ -289,7 +289,7 @@ pub(super) trait Argument: Copy {
 
 /// The bits of an argument: a number, a handle or a pointer. Signed ones are sign-extended.
 #[inline(always)]
-pub(super) fn bits<T: Argument>(argument: T) -> u64 {
+pub(super) fn bits<T: ArgumentForm>(argument: T) -> u64 {
     const { assert!(size_of::<T>() <= 8) };
     let mut bits = [0u8; 8];
     // SAFETY: an argument has no padding and at most 8 bytes.
@@ -309,7 +309,7 @@ pub(super) fn bits<T: Argument>(argument: T) -> u64 {
 
 macro_rules! kept {
     ($kind:ident for $($type:ty),*) => {
-        $(impl Argument for $type {
+        $(impl ArgumentForm for $type {
             const TYPE: Option<ArgumentType> = Some(ArgumentType::$kind);
         })*
     };
@@ -324,7 +324,7 @@ kept!(POINTER for cl_platform_id, cl_device_id, cl_context, cl_command_queue, cl
 kept!(STRING for *const c_char);
 
 macro_rules! left_out {
-    ($($type:ty),*) => { $(impl Argument for $type {})* };
+    ($($type:ty),*) => { $(impl ArgumentForm for $type {})* };
 }
 left_out!(
     ContextCallback,
@@ -360,6 +360,6 @@ left_out!(
     *mut *mut c_void
 );
 
-impl Argument for *const cl_event {
+impl ArgumentForm for *const cl_event {
     const LIST_OF_EVENTS: bool = true;
 }

@@ -18,9 +18,9 @@ mod layer;
 mod loader;
 mod table;
 
-pub use agents::{EnumerateError, Found, NoTimes, all_devices, enumerate};
-pub use device::Device;
-pub use functions::Dispatch;
+pub use agents::{EnumerateError, FoundDevice, NoTimes, all_devices, enumerate};
+pub use device::ClDevice;
+pub use functions::DispatchTable;
 pub use layer::{deinit_layer, init_layer, init_layer_with_properties, layer_info};
 pub use loader::loader_without_layers;
 

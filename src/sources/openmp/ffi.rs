@@ -5,13 +5,13 @@
 use core::ffi::{c_char, c_int, c_void};
 
 /// A word that the runtime keeps for the tool.
-pub(super) type Data = u64;
+pub(super) type ToolWord = u64;
 
 /// A function of the runtime, or one that it calls.
-pub(super) type AnyFunction = unsafe extern "C" fn();
+pub(super) type OmpFunction = unsafe extern "C" fn();
 
 /// Finds a function of the runtime by its name.
-pub(super) type Lookup = unsafe extern "C" fn(*const c_char) -> Option<AnyFunction>;
+pub(super) type Lookup = unsafe extern "C" fn(*const c_char) -> Option<OmpFunction>;
 
 /// Registers a callback; the answer is 5 if the event is always reported, and 0 to 2 if it never is.
 pub(super) type SetCallback = unsafe extern "C" fn(c_int, *const c_void) -> c_int;
@@ -22,9 +22,9 @@ pub(super) const SET_SOMETIMES: c_int = 3;
 /// What `ompt_start_tool` returns.
 #[repr(C)]
 pub struct StartTool {
-    pub(super) initialize: unsafe extern "C" fn(Lookup, c_int, *mut Data) -> c_int,
-    pub(super) finalize: unsafe extern "C" fn(*mut Data),
-    pub(super) data: Data,
+    pub(super) initialize: unsafe extern "C" fn(Lookup, c_int, *mut ToolWord) -> c_int,
+    pub(super) finalize: unsafe extern "C" fn(*mut ToolWord),
+    pub(super) data: ToolWord,
 }
 
 // Events.
@@ -52,15 +52,26 @@ pub(super) const WORK_SINGLE_OTHER: c_int = 4;
 
 // Callbacks. Pointers to data are never null where the specification names data.
 pub(super) type ParallelBegin =
-    unsafe extern "C" fn(*mut Data, *const c_void, *mut Data, u32, c_int, *const c_void);
-pub(super) type ParallelEnd = unsafe extern "C" fn(*mut Data, *mut Data, c_int, *const c_void);
-pub(super) type ImplicitTask = unsafe extern "C" fn(c_int, *mut Data, *mut Data, u32, u32, c_int);
-pub(super) type Work = unsafe extern "C" fn(c_int, c_int, *mut Data, *mut Data, u64, *const c_void);
+    unsafe extern "C" fn(*mut ToolWord, *const c_void, *mut ToolWord, u32, c_int, *const c_void);
+pub(super) type ParallelEnd =
+    unsafe extern "C" fn(*mut ToolWord, *mut ToolWord, c_int, *const c_void);
+pub(super) type ImplicitTask =
+    unsafe extern "C" fn(c_int, *mut ToolWord, *mut ToolWord, u32, u32, c_int);
+pub(super) type WorkCallback =
+    unsafe extern "C" fn(c_int, c_int, *mut ToolWord, *mut ToolWord, u64, *const c_void);
 pub(super) type SyncRegion =
-    unsafe extern "C" fn(c_int, c_int, *mut Data, *mut Data, *const c_void);
-pub(super) type Target = unsafe extern "C" fn(c_int, c_int, c_int, *mut Data, u64, *const c_void);
-pub(super) type TargetEmi =
-    unsafe extern "C" fn(c_int, c_int, c_int, *mut Data, *mut Data, *mut Data, *const c_void);
+    unsafe extern "C" fn(c_int, c_int, *mut ToolWord, *mut ToolWord, *const c_void);
+pub(super) type Target =
+    unsafe extern "C" fn(c_int, c_int, c_int, *mut ToolWord, u64, *const c_void);
+pub(super) type TargetEmi = unsafe extern "C" fn(
+    c_int,
+    c_int,
+    c_int,
+    *mut ToolWord,
+    *mut ToolWord,
+    *mut ToolWord,
+    *const c_void,
+);
 pub(super) type TargetDataOp = unsafe extern "C" fn(
     u64,
     u64,
@@ -74,8 +85,8 @@ pub(super) type TargetDataOp = unsafe extern "C" fn(
 );
 pub(super) type TargetDataOpEmi = unsafe extern "C" fn(
     c_int,
-    *mut Data,
-    *mut Data,
+    *mut ToolWord,
+    *mut ToolWord,
     *mut u64,
     c_int,
     *mut c_void,
@@ -86,4 +97,4 @@ pub(super) type TargetDataOpEmi = unsafe extern "C" fn(
     *const c_void,
 );
 pub(super) type TargetSubmit = unsafe extern "C" fn(u64, u64, u32);
-pub(super) type TargetSubmitEmi = unsafe extern "C" fn(c_int, *mut Data, *mut u64, u32);
+pub(super) type TargetSubmitEmi = unsafe extern "C" fn(c_int, *mut ToolWord, *mut u64, u32);

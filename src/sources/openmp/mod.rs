@@ -23,7 +23,7 @@ use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_collect::loading::markers::OPENMP_VARIABLE;
-use gputrail_collect::marker::{Event, EventValue, KeptText, MarkerDomain, Text};
+use gputrail_collect::marker::{EventValue, KeptText, MarkerDomain, MarkerEvent, MarkerText};
 use gputrail_record::{PayloadKind, Ticks};
 use regions::Region;
 use std::borrow::Cow;
@@ -70,7 +70,7 @@ impl Word {
     /// # Safety
     ///
     /// `data` is null or the runtime's place for a word of ours, which this thread may read and nobody writes to meanwhile.
-    unsafe fn read(data: *const Data) -> Word {
+    unsafe fn read(data: *const ToolWord) -> Word {
         // SAFETY: `data` is null or the runtime's place for our word, which nobody writes to meanwhile.
         Word(unsafe { data.as_ref() }.copied().unwrap_or(0))
     }
@@ -108,7 +108,7 @@ unsafe impl Sync for SharedTool {}
 
 /// Registers the callbacks. Where the runtime reports the begin and the end of work on devices, that is taken; older ones
 /// report a moment.
-unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int {
+unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut ToolWord) -> c_int {
     let mut is_used = 0;
     contain(|| {
         // SAFETY: the runtime's function, which takes a name.
@@ -116,7 +116,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
             return;
         };
         // SAFETY: a function of this name has this type.
-        let set = unsafe { core::mem::transmute::<AnyFunction, SetCallback>(set) };
+        let set = unsafe { core::mem::transmute::<OmpFunction, SetCallback>(set) };
         let set = |event: c_int, callback: *const c_void| {
             // SAFETY: the runtime's function; the callback has the type that the specification gives to this event's.
             let set = unsafe { set(event, callback) };
@@ -125,7 +125,7 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
         let _ = set(PARALLEL_BEGIN, parallel_begin as ParallelBegin as _)
             && set(PARALLEL_END, parallel_end as ParallelEnd as _)
             && set(IMPLICIT_TASK, implicit_task as ImplicitTask as _);
-        set(WORK, work as Work as _);
+        set(WORK, work as WorkCallback as _);
         set(SYNC_REGION, sync_region as SyncRegion as _);
         let _ = set(TARGET_EMI, target_emi as TargetEmi as _) || set(TARGET, target as Target as _);
         let _ = set(
@@ -139,18 +139,18 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
     is_used
 }
 
-unsafe extern "C" fn finalize(_: *mut Data) {}
+unsafe extern "C" fn finalize(_: *mut ToolWord) {}
 
 /// What a range is, and the code that it belongs to.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
-struct Named {
+struct NamedRange {
     what: &'static str,
     code: usize,
 }
 
 /// A name that is kept for ever.
 struct Kept {
-    of: Named,
+    of: NamedRange,
     text: KeptText,
 }
 
@@ -158,14 +158,14 @@ struct Kept {
 static LATEST: [AtomicPtr<Kept>; 512] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 512];
 
 /// All names.
-static NAMES: PerProcess<HashMap<Named, &'static Kept>> = PerProcess::new();
+static NAMES: PerProcess<HashMap<NamedRange, &'static Kept>> = PerProcess::new();
 
 /// The most names: code beyond them has none.
 const MAX_NAMES: usize = 1 << 14;
 
 /// The name of a range: what it is, and the function around it, if that can be found.
 fn name(what: &'static str, code: *const c_void) -> &'static KeptText {
-    let of = Named {
+    let of = NamedRange {
         what,
         code: code as usize,
     };
@@ -182,12 +182,12 @@ fn name(what: &'static str, code: *const c_void) -> &'static KeptText {
 }
 
 #[cold]
-fn find_name(of: Named) -> &'static Kept {
+fn find_name(of: NamedRange) -> &'static Kept {
     let mut names = NAMES.lock();
     let of = if names.len() < MAX_NAMES {
         of
     } else {
-        Named { code: 0, ..of }
+        NamedRange { code: 0, ..of }
     };
     if let Some(known) = names.get(&of) {
         return known;
@@ -211,19 +211,19 @@ fn number(value: u64) -> EventValue<'static> {
 
 /// Begins a range. Returns its level.
 fn push(name: &KeptText, payload: EventValue<'_>) -> u32 {
-    let pushed = DOMAIN.push(&Event {
-        name: Text::Kept(name),
+    let pushed = DOMAIN.push(&MarkerEvent {
+        name: MarkerText::Kept(name),
         payload,
-        ..Event::default()
+        ..MarkerEvent::default()
     });
     pushed.unwrap_or(0)
 }
 
 /// Ends the innermost range at `time`, or now. Returns its level, if there was one.
 fn pop(time: Option<Ticks>) -> Option<u32> {
-    let popped = DOMAIN.pop(&Event {
+    let popped = DOMAIN.pop(&MarkerEvent {
         time: time.unwrap_or(Ticks::NONE),
-        ..Event::default()
+        ..MarkerEvent::default()
     });
     popped.ok()
 }
@@ -245,9 +245,9 @@ fn range(endpoint: c_int, name: &KeptText, payload: EventValue<'_>) {
 }
 
 unsafe extern "C" fn parallel_begin(
-    _: *mut Data,
+    _: *mut ToolWord,
     _: *const c_void,
-    region: *mut Data,
+    region: *mut ToolWord,
     threads: u32,
     _: c_int,
     code: *const c_void,
@@ -262,7 +262,12 @@ unsafe extern "C" fn parallel_begin(
     });
 }
 
-unsafe extern "C" fn parallel_end(region: *mut Data, _: *mut Data, _: c_int, _: *const c_void) {
+unsafe extern "C" fn parallel_end(
+    region: *mut ToolWord,
+    _: *mut ToolWord,
+    _: c_int,
+    _: *const c_void,
+) {
     contain(|| {
         let now = clock::now();
         // SAFETY: the runtime's place for our word about the region.
@@ -277,8 +282,8 @@ unsafe extern "C" fn parallel_end(region: *mut Data, _: *mut Data, _: c_int, _: 
 /// A thread's part of a parallel region. That of the thread which began the region has the region's own range.
 unsafe extern "C" fn implicit_task(
     endpoint: c_int,
-    region: *mut Data,
-    task: *mut Data,
+    region: *mut ToolWord,
+    task: *mut ToolWord,
     _: u32,
     index: u32,
     flags: c_int,
@@ -311,8 +316,8 @@ unsafe extern "C" fn implicit_task(
 unsafe extern "C" fn work(
     kind: c_int,
     endpoint: c_int,
-    _: *mut Data,
-    _: *mut Data,
+    _: *mut ToolWord,
+    _: *mut ToolWord,
     count: u64,
     code: *const c_void,
 ) {
@@ -333,8 +338,8 @@ unsafe extern "C" fn work(
 unsafe extern "C" fn sync_region(
     kind: c_int,
     endpoint: c_int,
-    _: *mut Data,
-    task: *mut Data,
+    _: *mut ToolWord,
+    task: *mut ToolWord,
     _: *const c_void,
 ) {
     let what = match kind {
@@ -374,9 +379,9 @@ unsafe extern "C" fn target_emi(
     kind: c_int,
     endpoint: c_int,
     device: c_int,
-    _: *mut Data,
-    _: *mut Data,
-    _: *mut Data,
+    _: *mut ToolWord,
+    _: *mut ToolWord,
+    _: *mut ToolWord,
     code: *const c_void,
 ) {
     contain(|| range(endpoint, target_name(kind, code), device_number(device)));
@@ -386,7 +391,7 @@ unsafe extern "C" fn target(
     kind: c_int,
     endpoint: c_int,
     device: c_int,
-    _: *mut Data,
+    _: *mut ToolWord,
     _: u64,
     code: *const c_void,
 ) {
@@ -413,8 +418,8 @@ fn data_op_name(kind: c_int) -> &'static KeptText {
 /// The bytes of a data operation.
 unsafe extern "C" fn target_data_op_emi(
     endpoint: c_int,
-    _: *mut Data,
-    _: *mut Data,
+    _: *mut ToolWord,
+    _: *mut ToolWord,
     _: *mut u64,
     kind: c_int,
     _: *mut c_void,
@@ -441,7 +446,7 @@ unsafe extern "C" fn target_data_op(
     contain(|| mark(data_op_name(kind), number(bytes as u64)));
 }
 
-unsafe extern "C" fn target_submit_emi(endpoint: c_int, _: *mut Data, _: *mut u64, teams: u32) {
+unsafe extern "C" fn target_submit_emi(endpoint: c_int, _: *mut ToolWord, _: *mut u64, teams: u32) {
     let name = || name("launch", core::ptr::null());
     contain(|| range(endpoint, name(), number(teams.into())));
 }
@@ -452,10 +457,10 @@ unsafe extern "C" fn target_submit(_: u64, _: u64, teams: u32) {
 
 /// A moment: the runtime does not report how long something takes.
 fn mark(name: &KeptText, payload: EventValue<'_>) {
-    DOMAIN.mark(&Event {
-        name: Text::Kept(name),
+    DOMAIN.mark(&MarkerEvent {
+        name: MarkerText::Kept(name),
         payload,
-        ..Event::default()
+        ..MarkerEvent::default()
     });
 }
 

@@ -146,7 +146,7 @@ pub struct KernelSample {
 
 /// A dispatch that has not completed.
 #[derive(Clone, Debug)]
-pub struct Dispatch {
+pub struct PendingDispatch {
     /// The first kernel of the work.
     pub enqueued: EnqueuedKernel,
     /// The other kernels of a command buffer.
@@ -157,7 +157,7 @@ pub struct Dispatch {
     early_dropped: u64,
 }
 
-impl Dispatch {
+impl PendingDispatch {
     fn kernels(&self) -> impl Iterator<Item = KernelId> {
         std::iter::once(self.enqueued.kernel).chain(self.others.iter().copied())
     }
@@ -174,7 +174,7 @@ struct Gap {
 /// The dispatch that a sample is attributed to.
 pub enum Attributed<'a> {
     /// This dispatch and kernel.
-    To(&'a Dispatch, KernelId),
+    To(&'a PendingDispatch, KernelId),
     /// A dispatch that no buffer records.
     Unrecorded,
     /// No known dispatch.
@@ -196,7 +196,7 @@ pub struct DispatchTotals {
 pub struct Attribution {
     /// The names of kernels, shared between equal ones.
     kernels: HashMap<KernelId, Arc<str>>,
-    outstanding: HashMap<WorkId, Dispatch>,
+    outstanding: HashMap<WorkId, PendingDispatch>,
     /// By the kernel's name, sorted by time.
     waiting: HashMap<Arc<str>, Vec<KernelSample>>,
     waiting_count: usize,
@@ -223,7 +223,7 @@ impl Attribution {
         } else if self.outstanding.len() >= MAX_OUTSTANDING {
             self.forgotten += 1;
         } else {
-            let dispatch = Dispatch {
+            let dispatch = PendingDispatch {
                 enqueued,
                 others: Vec::new(),
                 early: 0,

@@ -2,7 +2,7 @@
 //! whether a device does, and the times of other clocks are converted.
 
 use gputrail_buffer::clock;
-use gputrail_buffer::clock::{AgentClock, Domain, HostClock, SystemClock};
+use gputrail_buffer::clock::{AgentClock, ClockDomain, HostClock, SystemClock};
 use gputrail_capture::names::Names;
 use gputrail_record::{AgentId, ClockPair, ClockSnapshot, DeviceTime};
 use std::collections::HashMap;
@@ -86,7 +86,9 @@ impl Clocks {
         }
         let device = AgentClock::new(&host, &pairs);
         match device.domain() {
-            Domain::System(SystemClock::MonotonicRaw) | Domain::Unknown => DeviceClock::Samples,
+            ClockDomain::System(SystemClock::MonotonicRaw) | ClockDomain::Unknown => {
+                DeviceClock::Samples
+            }
             _ => DeviceClock::Other(Box::new((host, device))),
         }
     }

@@ -80,7 +80,7 @@ impl ProcessMemory {
 }
 
 /// A section header to be written.
-struct Section {
+struct SectionHeader {
     name: &'static str,
     kind: u32,
     flags: u64,
@@ -145,7 +145,7 @@ fn add_sections(file: &mut Vec<u8>, memory: &ProcessMemory, start: u64) -> Optio
     let code = programs()
         .find(|program| of(program, LOAD) && half(program, 4).unwrap_or(0) & EXECUTABLE != 0)?;
     let sections = [
-        Section {
+        SectionHeader {
             name: ".text",
             kind: 1,
             flags: 6,
@@ -155,7 +155,7 @@ fn add_sections(file: &mut Vec<u8>, memory: &ProcessMemory, start: u64) -> Optio
             link: 0,
             entry: 0,
         },
-        Section {
+        SectionHeader {
             name: ".dynsym",
             kind: 11,
             flags: 2,
@@ -165,7 +165,7 @@ fn add_sections(file: &mut Vec<u8>, memory: &ProcessMemory, start: u64) -> Optio
             link: 3,
             entry: 24,
         },
-        Section {
+        SectionHeader {
             name: ".dynstr",
             kind: 3,
             flags: 2,
@@ -215,7 +215,7 @@ fn symbol_count(
 }
 
 /// Appends the table of `sections`, between the null section and the section name table.
-fn write(file: &mut Vec<u8>, sections: &[Section]) {
+fn write(file: &mut Vec<u8>, sections: &[SectionHeader]) {
     let mut names = vec![0];
     let mut table = vec![0; 64];
     let name_of = |names: &mut Vec<u8>, name: &str| {
@@ -224,7 +224,7 @@ fn write(file: &mut Vec<u8>, sections: &[Section]) {
         names.push(0);
         at
     };
-    let mut put = |name: u32, section: &Section| {
+    let mut put = |name: u32, section: &SectionHeader| {
         table.extend_from_slice(&name.to_le_bytes());
         table.extend_from_slice(&section.kind.to_le_bytes());
         for word in [
@@ -243,7 +243,7 @@ fn write(file: &mut Vec<u8>, sections: &[Section]) {
         put(name_of(&mut names, section.name), section);
     }
     let name = name_of(&mut names, ".shstrtab");
-    let own = Section {
+    let own = SectionHeader {
         name: ".shstrtab",
         kind: 3,
         flags: 0,

@@ -24,7 +24,7 @@ pub fn sample_time() -> u64 {
 /// `struct perf_event_attr`, version 6.
 #[repr(C)]
 #[derive(Default)]
-pub(super) struct Attributes {
+pub(super) struct PerfAttributes {
     kind: u32,
     size: u32,
     config: u64,
@@ -46,7 +46,7 @@ pub(super) struct Attributes {
     reserved: u16,
 }
 
-const _: () = assert!(size_of::<Attributes>() == 112);
+const _: () = assert!(size_of::<PerfAttributes>() == 112);
 
 /// `PERF_TYPE_SOFTWARE`
 pub(super) const TYPE_SOFTWARE: u32 = 1;
@@ -59,21 +59,21 @@ const FLAG_CLOEXEC: u64 = 1 << 3;
 /// All threads, or all processors.
 const EVERY: i32 = -1;
 
-impl Attributes {
+impl PerfAttributes {
     /// An event that counts and takes no samples.
-    pub(super) fn counting(kind: u32, config: u64, read_format: u64, flags: u64) -> Attributes {
-        Attributes {
+    pub(super) fn counting(kind: u32, config: u64, read_format: u64, flags: u64) -> PerfAttributes {
+        PerfAttributes {
             kind,
             config,
             read_format,
             flags,
-            ..Attributes::default()
+            ..PerfAttributes::default()
         }
     }
 
     /// The event with the words `config1` and `config2`.
-    pub(super) fn with_further(self, config1: u64, config2: u64) -> Attributes {
-        Attributes {
+    pub(super) fn with_further(self, config1: u64, config2: u64) -> PerfAttributes {
+        PerfAttributes {
             config1,
             config2,
             ..self
@@ -96,7 +96,7 @@ impl Attributes {
         (thread, cpu): (libc::pid_t, libc::c_int),
         leader: Option<BorrowedFd<'_>>,
     ) -> io::Result<OwnedFd> {
-        self.size = size_of::<Attributes>() as u32;
+        self.size = size_of::<PerfAttributes>() as u32;
         // SAFETY: the attributes have the size that they state.
         let file = unsafe {
             libc::syscall(
@@ -133,7 +133,7 @@ impl ThreadEvent {
     /// Samples `thread` of this process (0: the caller) every `interval` ns of its CPU time, into a ring of `ring`
     /// bytes, or fewer if the limit of locked memory is reached.
     pub fn open(thread: u32, interval: u64, ring: usize) -> io::Result<Self> {
-        let attributes = Attributes {
+        let attributes = PerfAttributes {
             kind: TYPE_SOFTWARE,
             config: CPU_CLOCK,
             period: interval,
@@ -141,7 +141,7 @@ impl ThreadEvent {
             flags: FLAGS,
             wakeup: u32::MAX,
             clock: libc::CLOCK_MONOTONIC_RAW,
-            ..Attributes::default()
+            ..PerfAttributes::default()
         };
         let file = attributes.open(thread, None)?;
         let page = rustix::param::page_size();

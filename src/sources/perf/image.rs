@@ -11,18 +11,18 @@ const MAX_SYMBOLS: u64 = 64 << 10;
 const MAX_HEADERS: u16 = 128;
 
 /// Reads a length at an offset of a file.
-type Read<'a> = &'a dyn Fn(u64, u64) -> Option<Vec<u8>>;
+type ReadAt<'a> = &'a dyn Fn(u64, u64) -> Option<Vec<u8>>;
 
 /// The ELF image of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelImage {
     /// The kernel's name.
     pub kernel: String,
-    segments: Vec<Segment>,
+    segments: Vec<ImageSegment>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Segment {
+struct ImageSegment {
     offset: u64,
     address: u64,
     file_bytes: u64,
@@ -48,7 +48,7 @@ impl KernelImage {
         })
     }
 
-    fn read(read: Read<'_>) -> Option<KernelImage> {
+    fn read(read: ReadAt<'_>) -> Option<KernelImage> {
         let header: [u8; 64] = read(0, 64)?.try_into().ok()?;
         let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
         // A 64-bit little-endian shared object.
@@ -69,7 +69,7 @@ impl KernelImage {
         let programs = read(programs, u64::from(program_count) * 56)?;
         let segments = programs.chunks_exact(56).filter_map(|program| {
             const LOAD: u64 = 1;
-            (word(program, 0)? & 0xffff_ffff == LOAD).then_some(Segment {
+            (word(program, 0)? & 0xffff_ffff == LOAD).then_some(ImageSegment {
                 offset: word(program, 8)?,
                 address: word(program, 16)?,
                 file_bytes: word(program, 32)?,
@@ -106,7 +106,7 @@ impl KernelImage {
 }
 
 /// The kernel that a dynamic symbol names.
-fn kernel(read: Read<'_>, sections: &[u8]) -> Option<String> {
+fn kernel(read: ReadAt<'_>, sections: &[u8]) -> Option<String> {
     const DYNAMIC_SYMBOLS: u64 = 11;
     let section = |number: usize| sections.get(number * 64..(number + 1) * 64);
     let dynamic = sections

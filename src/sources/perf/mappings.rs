@@ -54,25 +54,25 @@ impl KernelCode {
 }
 
 #[derive(Clone)]
-enum Owner {
+enum CodeOwner {
     Kernel(Arc<KernelCode>),
     Elsewhere(Arc<str>),
 }
 
-struct Mapping {
+struct ProcessMapping {
     start: u64,
     end: u64,
     /// The time of the mapping, by the samples' clock.
     since: u64,
     path: Box<[u8]>,
-    owner: Owner,
+    owner: CodeOwner,
 }
 
 /// The executable mappings of the process.
 #[derive(Default)]
 pub struct Mappings {
     /// In order of time.
-    all: Vec<Mapping>,
+    all: Vec<ProcessMapping>,
     names: HashMap<Box<str>, Arc<str>>,
     /// The modules of code objects, as far as known.
     modules: HashMap<CodeObjectId, ModuleId>,
@@ -117,14 +117,14 @@ impl Mappings {
         let name = path;
         let path = String::from_utf8_lossy(path);
         let owner = match self.kernel(&path, start, offset, agent, names) {
-            Some(code) => Owner::Kernel(code),
-            None => Owner::Elsewhere(self.name(&path)),
+            Some(code) => CodeOwner::Kernel(code),
+            None => CodeOwner::Elsewhere(self.name(&path)),
         };
         if self.all.len() >= MAX_MAPPINGS {
             // The oldest mappings are the limit likely to be unmapped.
             self.all.drain(..MAX_MAPPINGS / 4);
         }
-        self.all.push(Mapping {
+        self.all.push(ProcessMapping {
             start,
             end,
             since,
@@ -136,11 +136,11 @@ impl Mappings {
     /// The location of `address` at `time`, or `None` if it was not mapped then.
     pub fn find(&self, address: u64, time: u64) -> Option<CodeLocation> {
         Some(match &self.newest(address, time)?.owner {
-            Owner::Kernel(code) => CodeLocation::Kernel(
+            CodeOwner::Kernel(code) => CodeLocation::Kernel(
                 code.clone(),
                 CodeOffset(address.wrapping_sub(code.load_base)),
             ),
-            Owner::Elsewhere(name) => CodeLocation::Elsewhere(name.clone()),
+            CodeOwner::Elsewhere(name) => CodeLocation::Elsewhere(name.clone()),
         })
     }
 
@@ -149,7 +149,7 @@ impl Mappings {
         self.name(UNKNOWN)
     }
 
-    fn newest(&self, address: u64, time: u64) -> Option<&Mapping> {
+    fn newest(&self, address: u64, time: u64) -> Option<&ProcessMapping> {
         self.all.iter().rev().find(|mapping| {
             (mapping.start..mapping.end).contains(&address) && mapping.since <= time
         })

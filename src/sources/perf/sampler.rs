@@ -16,8 +16,8 @@ use gputrail_capture::names::Names;
 use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::process;
-use gputrail_collect::sampling::lines::Lines;
-use gputrail_collect::sampling::{Delivery, SampleSource};
+use gputrail_collect::sampling::lines::WrittenLines;
+use gputrail_collect::sampling::{SampleDelivery, SampleSource};
 use gputrail_interface::sampling::{Configuration, Deliver, Request};
 use gputrail_record::*;
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ struct HostSamplerState {
     /// The configuration, the same for all agents.
     request: Option<Request>,
     configured: Vec<AgentId>,
-    started: HashMap<AgentId, Delivery>,
+    started: HashMap<AgentId, SampleDelivery>,
     run: Option<ActiveRun>,
     /// Increased to end the drain thread.
     generation: u64,
@@ -73,7 +73,7 @@ struct ActiveRun {
     agent: AgentId,
     clocks: Clocks,
     names: Names,
-    lines: Lines,
+    lines: WrittenLines,
     elsewhere: HashMap<Arc<str>, u64>,
     /// Sample counts by dispatch and address until the dispatch completes, for agents that deliver
     /// aggregates.
@@ -87,7 +87,7 @@ struct ActiveRun {
 }
 
 /// One agent of the sampler.
-struct HostAgent {
+struct SamplerAgent {
     sampler: Arc<HostSampler>,
     agent: AgentId,
 }
@@ -112,7 +112,7 @@ impl HostSampler {
 
     /// The interface of `agent` to the sampling service.
     pub fn agent(self: &Arc<Self>, agent: AgentId) -> Arc<dyn Provider<Request>> {
-        Arc::new(HostAgent {
+        Arc::new(SamplerAgent {
             sampler: self.clone(),
             agent,
         })
@@ -140,7 +140,7 @@ impl HostSampler {
         lock_std(&self.state)
     }
 
-    fn start(self: &Arc<Self>, agent: AgentId, to: Delivery) {
+    fn start(self: &Arc<Self>, agent: AgentId, to: SampleDelivery) {
         let mut state = self.state();
         state.started.insert(agent, to);
         let (Some(request), Some(board)) = (state.request, process::board()) else {
@@ -240,7 +240,7 @@ impl ActiveRun {
             agent,
             clocks: Clocks::new(names.clone()),
             names,
-            lines: Lines::default(),
+            lines: WrittenLines::default(),
             elsewhere: HashMap::new(),
             aggregates: HashMap::new(),
             unknown: 0,
@@ -252,7 +252,7 @@ impl ActiveRun {
     fn round(
         &mut self,
         events: &DispatchEvents,
-        started: &HashMap<AgentId, Delivery>,
+        started: &HashMap<AgentId, SampleDelivery>,
         host: &mut HostThread,
         all: bool,
     ) {
@@ -350,7 +350,7 @@ impl ActiveRun {
 
     /// Writes a record for each sample that could not be read. It does not say in which kernel it was taken, or when: it is
     /// one of the first agent, since agents share the threads.
-    fn write_invalid(&mut self, started: &HashMap<AgentId, Delivery>, host: &mut HostThread) {
+    fn write_invalid(&mut self, started: &HashMap<AgentId, SampleDelivery>, host: &mut HostThread) {
         let number = std::mem::take(&mut self.invalid);
         let Some(agent) = started.keys().min().filter(|_| number > 0) else {
             return;
@@ -370,7 +370,7 @@ impl ActiveRun {
         &mut self,
         work: WorkId,
         times: (u64, u64),
-        started: &HashMap<AgentId, Delivery>,
+        started: &HashMap<AgentId, SampleDelivery>,
         host: &mut HostThread,
     ) {
         let agent = self.attribution.agent_of(work);
@@ -398,7 +398,7 @@ impl ActiveRun {
         }
     }
 
-    fn emit_all(&mut self, started: &HashMap<AgentId, Delivery>, host: &mut HostThread) {
+    fn emit_all(&mut self, started: &HashMap<AgentId, SampleDelivery>, host: &mut HostThread) {
         let (mappings, names, aggregates) = (&mut self.mappings, &self.names, &mut self.aggregates);
         let unknown = &mut self.unknown;
         self.attribution.emit_all(|sample_in_code, attributed| {
@@ -418,7 +418,7 @@ impl ActiveRun {
     fn write_totals(
         &mut self,
         counted: &DispatchTotals,
-        started: &HashMap<AgentId, Delivery>,
+        started: &HashMap<AgentId, SampleDelivery>,
         host: &mut HostThread,
     ) {
         let EnqueuedKernel {
@@ -506,7 +506,7 @@ fn write_sample(
     mappings: &mut Mappings,
     names: &Names,
     aggregates: &mut HashMap<WorkId, HashMap<(CodeObjectId, u64, KernelId), u64>>,
-    started: &HashMap<AgentId, Delivery>,
+    started: &HashMap<AgentId, SampleDelivery>,
     host: &mut HostThread,
 ) -> bool {
     let mut sample = HostTrapSample::blank();
@@ -564,7 +564,7 @@ fn kernel_name(names: &Names, kernel: KernelId) -> Option<Arc<str>> {
     names.text(symbol.name).map(Arc::from)
 }
 
-impl Provider<Request> for HostAgent {
+impl Provider<Request> for SamplerAgent {
     fn configurations(&self) -> Vec<Configuration> {
         let possible = self.sampler.source.possible();
         match self.sampler.state().request {
@@ -591,7 +591,7 @@ impl Provider<Request> for HostAgent {
         }
     }
 
-    fn start(&self, to: Delivery) {
+    fn start(&self, to: SampleDelivery) {
         self.sampler.start(self.agent, to);
     }
 
@@ -612,7 +612,7 @@ mod tests {
 
     /// An agent whose delivery is kept at its start.
     #[derive(Default)]
-    struct Started(Mutex<Option<Delivery>>);
+    struct Started(Mutex<Option<SampleDelivery>>);
 
     impl Provider<Request> for Started {
         fn configurations(&self) -> Vec<Configuration> {
@@ -625,7 +625,7 @@ mod tests {
 
         fn release(&self) {}
 
-        fn start(&self, to: Delivery) {
+        fn start(&self, to: SampleDelivery) {
             *lock_std(&self.0) = Some(to);
         }
 

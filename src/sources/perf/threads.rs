@@ -25,7 +25,7 @@ pub struct Threads {
     source: SampleSource,
     interval: u64,
     ring: usize,
-    sampled: HashMap<u32, Sampled>,
+    sampled: HashMap<u32, SampledThread>,
     /// Threads that could not be sampled, with the scan of the last attempt.
     refused: HashMap<u32, u64>,
     scans: u64,
@@ -40,7 +40,7 @@ pub struct Threads {
     pub throttled: u64,
 }
 
-struct Sampled {
+struct SampledThread {
     sampler: ThreadSampler,
     /// The time of its latest record.
     last: u64,
@@ -106,7 +106,7 @@ impl Threads {
             let opened = ThreadSampler::open(self.source, thread, self.interval, self.ring);
             match opened {
                 Ok(sampler) => {
-                    let sampled = Sampled {
+                    let sampled = SampledThread {
                         sampler,
                         last: now,
                         has_ended: false,

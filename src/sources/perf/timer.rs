@@ -19,12 +19,13 @@ const SLOTS: usize = 1024;
 /// The signal, or 0 before it is chosen.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// The slots, by the number in the signal's value. Slots are never freed.
-static TABLE: [AtomicPtr<Slot>; SLOTS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
+static TABLE: [AtomicPtr<TimerSlot>; SLOTS] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS];
 /// Held while a timer is created.
 static CREATING: PerProcess<()> = PerProcess::new();
 
 /// The destination of one thread's signal handler.
-struct Slot {
+struct TimerSlot {
     /// The thread. A handler on another thread ignores the signal.
     thread: AtomicU32,
     ring: SignalRing,
@@ -33,7 +34,7 @@ struct Slot {
 /// The timer of one thread, which is sampled until this is dropped.
 pub struct ThreadTimer {
     timer: libc::timer_t,
-    slot: &'static Slot,
+    slot: &'static TimerSlot,
 }
 
 // SAFETY: a timer belongs to the process, and its id is a number.
@@ -154,7 +155,7 @@ impl Drop for ThreadTimer {
 }
 
 /// A slot for a thread: its previous one, one of a thread that has exited, or a new one.
-fn slot_for(thread: u32) -> Option<(usize, &'static Slot)> {
+fn slot_for(thread: u32) -> Option<(usize, &'static TimerSlot)> {
     let mut reusable = None;
     for (number, entry) in TABLE.iter().enumerate() {
         // SAFETY: null, or a slot, which is never freed.
@@ -162,7 +163,7 @@ fn slot_for(thread: u32) -> Option<(usize, &'static Slot)> {
             if reusable.is_some() {
                 break;
             }
-            let slot = Box::leak(Box::new(Slot {
+            let slot = Box::leak(Box::new(TimerSlot {
                 thread: AtomicU32::new(thread),
                 ring: SignalRing::new(),
             }));

@@ -2,11 +2,11 @@
 //!
 //! The address space is simulated as well, so arguments are passed as they are recorded, without reading memory.
 
-use super::operations::Function;
+use super::operations::SimFunction;
 use gputrail_collect::correlation::CallInProgress;
 use gputrail_collect::notify::{self, Followers, Notifier};
 use gputrail_collect::switchboard::{
-    CallArguments, Callback, Payload, Switchboard, ThreadState, Within,
+    CallArguments, CallbackArguments, Payload, ReportedPart, Switchboard, ThreadState,
 };
 use gputrail_interface::operations::Phase;
 use gputrail_interface::operations::kernel_dispatch;
@@ -20,12 +20,12 @@ use std::sync::Arc;
 mod tests;
 
 /// A thread of the simulation, from which subscribers are called back.
-pub struct Site {
+pub struct SimSite {
     pub board: Arc<Switchboard>,
     pub state: Arc<ThreadState>,
 }
 
-impl Site {
+impl SimSite {
     fn notifier(&self, call: &CallInProgress) -> Notifier<'_> {
         Notifier {
             board: &self.board,
@@ -38,10 +38,10 @@ impl Site {
 
 /// Reports the enter of a call in `context`, or its exit if there is a status.
 pub(super) fn call(
-    site: &Site,
+    site: &SimSite,
     call: &CallInProgress,
     context: ContextId,
-    (function, arguments): (Function, &[u64]),
+    (function, arguments): (SimFunction, &[u64]),
     status: Option<i32>,
 ) {
     let subscribers = call.interest.subscribers();
@@ -54,26 +54,26 @@ pub(super) fn call(
     };
     let info = function.info();
     let kernel = match (function, arguments) {
-        (Function::LaunchKernel, [kernel, ..]) => KernelId(*kernel as u32),
+        (SimFunction::LaunchKernel, [kernel, ..]) => KernelId(*kernel as u32),
         _ => KernelId::NONE,
     };
-    let mut callback =
-        Callback::new(call.operation, info.name, phase).with_kernel(kernel, site.board.names());
+    let mut callback = CallbackArguments::new(call.operation, info.name, phase)
+        .with_kernel(kernel, site.board.names());
     (callback.thread, callback.correlation) = (site.state.thread(), call.correlation);
     callback.payload = Payload::Call(CallArguments::kept(info.arguments, arguments));
     callback.return_code = status;
     callback.return_value = status.map_or(0, |status| i64::from(status) as u64);
     callback.runtime_context = context;
-    let place = (call.depth, Within::Call);
+    let place = (call.depth, ReportedPart::Call);
     site.board
         .notify_within(&site.state, place, subscribers, &callback);
 }
 
 /// Reports the enter of an activity within a call.
 pub(super) fn begin<R: Record>(
-    site: &Site,
+    site: &SimSite,
     call: &CallInProgress,
-    within: Within,
+    within: ReportedPart,
     operation: Operation,
     kernel: KernelId,
     record: &R,
@@ -85,9 +85,9 @@ pub(super) fn begin<R: Record>(
 
 /// Reports the exit of an activity within a call.
 pub(super) fn end<R: Record>(
-    site: &Site,
+    site: &SimSite,
     call: &CallInProgress,
-    within: Within,
+    within: ReportedPart,
     operation: Operation,
     kernel: KernelId,
     record: &R,
@@ -100,48 +100,57 @@ pub(super) fn end<R: Record>(
 
 /// Reports an enqueue, and returns the followers of the work.
 pub(super) fn enqueued<R: Record>(
-    site: &Site,
+    site: &SimSite,
     call: &CallInProgress,
     (enqueue, complete): (Operation, Operation),
     kernel: KernelId,
     record: &R,
 ) -> Option<Followers> {
-    begin(site, call, Within::Work, enqueue, kernel, record);
+    begin(site, call, ReportedPart::Work, enqueue, kernel, record);
     let notifier = site.notifier(call);
     let payload = Payload::Record(RecordRef::of(record));
-    notifier.exit(Within::Work, enqueue, payload, kernel, 0);
-    let user_data = notifier.end(Within::Work);
+    notifier.exit(ReportedPart::Work, enqueue, payload, kernel, 0);
+    let user_data = notifier.end(ReportedPart::Work);
     let followers = notifier.followers(complete, kernel)?;
     Some(followers.with_user_data(user_data))
 }
 
 /// Reports the completion of work to its followers.
-pub(super) fn completed(site: &Site, followers: &mut Followers, completion: &Completion) {
+pub(super) fn completed(site: &SimSite, followers: &mut Followers, completion: &Completion) {
     notify::completed(&site.board, &site.state, followers, completion);
 }
 
 /// The followers of the passes of a kernel that is being enqueued.
-pub(super) fn of_passes(site: &Site, call: &CallInProgress, kernel: KernelId) -> Option<Followers> {
+pub(super) fn of_passes(
+    site: &SimSite,
+    call: &CallInProgress,
+    kernel: KernelId,
+) -> Option<Followers> {
     site.notifier(call)
         .followers(kernel_dispatch::REPLAY, kernel)
 }
 
 /// Reports each pass of a kernel that has run once for each pass that its counters need.
-pub(super) fn replayed(site: &Site, followers: &Followers, of: (CorrelationId, u32)) {
+pub(super) fn replayed(site: &SimSite, followers: &Followers, of: (CorrelationId, u32)) {
     notify::replayed(&site.board, &site.state, followers, of);
 }
 
 /// Reports a change of a graph within a call.
-pub(super) fn graph_changed(site: &Site, call: &CallInProgress, change: &GraphChange) {
+pub(super) fn graph_changed(site: &SimSite, call: &CallInProgress, change: &GraphChange) {
     site.notifier(call).graph_changed(change);
 }
 
 /// Reports the module of a kernel that is sampled or counted, the first time.
-pub(super) fn profiled(site: &Site, call: &CallInProgress, kernel: KernelId) {
+pub(super) fn profiled(site: &SimSite, call: &CallInProgress, kernel: KernelId) {
     site.notifier(call).profiled(kernel);
 }
 
 /// Reports that an object was created or destroyed. `id` is the id of an `R`.
-pub(super) fn object<R: Record>(site: &Site, call: &CallInProgress, operation: Operation, id: u32) {
+pub(super) fn object<R: Record>(
+    site: &SimSite,
+    call: &CallInProgress,
+    operation: Operation,
+    id: u32,
+) {
     site.notifier(call).object::<R>(operation, id);
 }

@@ -4,22 +4,22 @@
 use super::counters::DispatchCounters;
 use super::device::QueueChoice;
 use super::family::Family;
-use super::kernels::{Launch, Module};
+use super::kernels::{SimLaunch, SimModule};
 use super::runtime::EnqueuedWork;
-use super::thread::Thread;
+use super::thread::SimThread;
 use gputrail_collect::correlation::CallInProgress;
 use gputrail_record::{ChildKernel, KernelDispatch};
 
 /// The workgroups of a child.
 const CHILD_GROUPS: [u32; 3] = [24, 1, 1];
 
-impl Thread {
+impl SimThread {
     /// Enqueues the children that the workgroups of `parent` launch, if its kernel has any.
     pub(super) fn enqueue_children(
         &mut self,
         call: &CallInProgress,
-        module: &Module,
-        launch: Launch,
+        module: &SimModule,
+        launch: SimLaunch,
         (parent, dispatch): (&EnqueuedWork, &KernelDispatch),
         kernel: usize,
     ) {
@@ -31,7 +31,7 @@ impl Thread {
             return;
         };
         for workgroup in 0..launch.groups[0] {
-            let launch = Launch {
+            let launch = SimLaunch {
                 groups: CHILD_GROUPS,
                 managed: None,
                 ..launch
@@ -48,9 +48,9 @@ impl Thread {
     fn enqueue_child(
         &mut self,
         call: &CallInProgress,
-        module: &Module,
+        module: &SimModule,
         index: usize,
-        launch: Launch,
+        launch: SimLaunch,
         (parent, mut child): (&EnqueuedWork, ChildKernel),
     ) {
         let mut record = self.kernel_record(module, index, launch);

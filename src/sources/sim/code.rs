@@ -1,17 +1,17 @@
 //! The code of a loaded module: the offset and the source line of each instruction.
 
 use super::random::{Purpose, Random};
-use super::waves::{Operation, Program, Window};
+use super::waves::{WaveOperation, WaveProgram, WaveWindow};
 use gputrail_capture::code::CodeOffset;
 use gputrail_capture::names::Names;
-use gputrail_code::symbols::{Line, listing};
+use gputrail_code::symbols::{ListingLine, listing};
 use gputrail_record::{CodeObjectId, InstructionType};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// The code of a kernel.
 #[derive(Debug)]
-pub(super) struct Code {
+pub(super) struct SimCode {
     /// The source text.
     pub(super) source: &'static str,
     /// The disassembly in the format of `waves::program`.
@@ -38,7 +38,7 @@ pub(super) struct KernelSource {
     /// The time that a compute unit takes for `resident` workgroups, in nanoseconds.
     pub(super) group_time: u64,
     /// The code.
-    pub(super) code: &'static Code,
+    pub(super) code: &'static SimCode,
     /// The kernel that each of its workgroups launches, by a part of its demangled name.
     pub(super) child: Option<&'static str>,
 }
@@ -50,7 +50,7 @@ const ALIGNMENT: u64 = 256;
 
 /// The loaded code of a module.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedModule {
     source: String,
     kernels: Vec<Arc<LoadedKernel>>,
 }
@@ -58,13 +58,13 @@ pub(super) struct Loaded {
 /// The loaded code of a kernel.
 pub(super) struct LoadedKernel {
     name: &'static str,
-    program: Program,
+    program: WaveProgram,
     /// The offset in the code object.
     begin: u64,
     /// The line of the file before its source.
     lines_before: u32,
     /// The simulated execution on a compute unit, by the number of workgroups there. Created on first use.
-    windows: Mutex<HashMap<u64, Arc<Window>>>,
+    windows: Mutex<HashMap<u64, Arc<WaveWindow>>>,
 }
 
 impl std::fmt::Debug for LoadedKernel {
@@ -75,15 +75,15 @@ impl std::fmt::Debug for LoadedKernel {
     }
 }
 
-impl Loaded {
+impl LoadedModule {
     /// Loads the code of `sources`.
     ///
     /// # Panics
     ///
     /// If the text of a kernel is malformed: it is part of the simulator.
-    pub(super) fn new(sources: &'static [KernelSource]) -> Loaded {
+    pub(super) fn new(sources: &'static [KernelSource]) -> LoadedModule {
         let mut source = String::new();
-        let mut lines: HashMap<*const Code, u32> = HashMap::new();
+        let mut lines: HashMap<*const SimCode, u32> = HashMap::new();
         let mut begin = 0;
         let mut kernels = Vec::new();
         for kernel in sources {
@@ -92,7 +92,7 @@ impl Loaded {
                 source.push_str(kernel.code.source);
                 before
             });
-            let program = Program::read(kernel.code.text)
+            let program = WaveProgram::read(kernel.code.text)
                 .unwrap_or_else(|what| panic!("{}: {what}", kernel.demangled));
             let end = begin + program.lines.last().map_or(0, |last| last.offset) + 8;
             kernels.push(Arc::new(LoadedKernel {
@@ -104,7 +104,7 @@ impl Loaded {
             }));
             begin = end.next_multiple_of(ALIGNMENT);
         }
-        Loaded { source, kernels }
+        LoadedModule { source, kernels }
     }
 
     pub(super) fn source(&self) -> &str {
@@ -119,7 +119,7 @@ impl Loaded {
     /// Stores the instructions as the bytes of `code`.
     pub(super) fn store_bytes(&self, names: &Names, code: CodeObjectId) {
         let lines = self.kernels.iter().flat_map(|kernel| {
-            kernel.program.lines.iter().map(|line| Line {
+            kernel.program.lines.iter().map(|line| ListingLine {
                 offset: CodeOffset(kernel.begin + line.offset),
                 function: kernel.name,
                 file: FILE,
@@ -133,7 +133,7 @@ impl Loaded {
 
 impl LoadedKernel {
     /// The program of its waves.
-    pub(super) fn program(&self) -> &Program {
+    pub(super) fn program(&self) -> &WaveProgram {
         &self.program
     }
 
@@ -163,7 +163,7 @@ impl LoadedKernel {
 
     /// The width of the banks of local memory for its accesses: 1 for 4 bytes, 2 for 8 bytes.
     pub(super) fn bank_configuration(&self) -> u8 {
-        let is_wide = |operation| matches!(operation, Operation::Local { bytes: 8.. });
+        let is_wide = |operation| matches!(operation, WaveOperation::Local { bytes: 8.. });
         match self
             .program
             .lines
@@ -176,12 +176,17 @@ impl LoadedKernel {
     }
 
     /// The execution of `resident` workgroups of `waves` waves each on a compute unit, deterministic for a seed.
-    pub(super) fn window(&self, waves: u32, resident: u64, seed: u64) -> Arc<Window> {
+    pub(super) fn window(&self, waves: u32, resident: u64, seed: u64) -> Arc<WaveWindow> {
         let mut windows = gputrail_buffer::platform::sync::lock_std(&self.windows);
         let window = windows.entry(resident).or_insert_with(|| {
             let random = Random::fork(seed, Purpose::Waves, self.begin as usize);
             let groups = resident as usize;
-            Arc::new(Window::of(&self.program, waves as usize, groups, random))
+            Arc::new(WaveWindow::of(
+                &self.program,
+                waves as usize,
+                groups,
+                random,
+            ))
         });
         window.clone()
     }

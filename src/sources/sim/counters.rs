@@ -6,11 +6,11 @@
 
 use super::code::LoadedKernel;
 use super::compute_units::COMPUTE_UNITS;
-use super::events::{self, Counts, Event};
+use super::events::{self, CountedEvent, EventCounts};
 use super::host::keep_room;
-use super::machine::{Finished, Span};
+use super::machine::{FinishedCommand, ShareSpan};
 use super::recent::WorkIndex;
-use super::time::{DeviceClock, Moment};
+use super::time::{Moment, SimClock};
 use super::waves::SIMDS;
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_capture::names::Names;
@@ -18,11 +18,12 @@ use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::counting::values::{Subject, ValueRecords};
 use gputrail_collect::counting::{
-    Choice, Countable, CountingDelivery, CountingRequest, DispatchReadings, Reading, ReadyValues,
+    Choice, Countable, CounterReading, CountingDelivery, CountingRequest, DispatchReadings,
+    ReadyValues,
 };
 use gputrail_collect::recorder::Recorder;
 use gputrail_counters::{
-    self as counters, Architecture, Block, Catalogue, Counted, Property, Sources,
+    self as counters, Architecture, Catalogue, Counted, HardwareBlock, Property, Sources,
 };
 use gputrail_interface::counting::CountingMode;
 use gputrail_record::{
@@ -65,7 +66,7 @@ pub(super) fn architecture(name: &str) -> Arc<Architecture> {
     let mut none = |_: &str| Err("nothing is included".to_owned());
     counters::read_text("simulated.xml", text, &mut none, &mut sources);
     for definitions in sources.architectures.values_mut() {
-        let block = |(name, instances, capacity): (&str, u32, u32)| Block {
+        let block = |(name, instances, capacity): (&str, u32, u32)| HardwareBlock {
             name: name.to_owned(),
             instances: Some(instances),
             capacity: Some(capacity),
@@ -130,7 +131,7 @@ struct CountersState {
     host: Option<(HostThread, Option<Recorder>)>,
     /// The latest work of the compute units.
     latest: Option<WorkIndex>,
-    dispatches: BTreeMap<WorkIndex, Dispatch>,
+    dispatches: BTreeMap<WorkIndex, CountedDispatch>,
     /// The period in progress; none before the first work.
     period: Option<Period>,
 }
@@ -140,19 +141,19 @@ struct Period {
     begin: Moment,
     begin_time: DeviceTime,
     /// What has been counted.
-    counts: Counts,
+    counts: EventCounts,
     /// The end of the latest span of work.
     until: Moment,
     until_time: DeviceTime,
 }
 
 impl Period {
-    fn new(begin: Moment, clock: &mut DeviceClock) -> Period {
+    fn new(begin: Moment, clock: &mut SimClock) -> Period {
         let time = clock.read(begin);
         Period {
             begin,
             begin_time: time,
-            counts: Counts::default(),
+            counts: EventCounts::default(),
             until: begin,
             until_time: time,
         }
@@ -182,23 +183,26 @@ impl DispatchCounters {
 }
 
 /// A dispatch that has not ended.
-struct Dispatch {
+struct CountedDispatch {
     launch: CountedLaunch,
     counters: DispatchCounters,
     /// The counts that follow from its program.
-    counts: Counts,
+    counts: EventCounts,
     /// Its progress, in the unit of its demand.
     done: u64,
     /// The part of `counts` that periods have got.
-    reported: Counts,
+    reported: EventCounts,
 }
 
-impl Dispatch {
+impl CountedDispatch {
     /// The cycles of compute units and waves that `done` stands for.
-    fn unit_cycles(&self, done: u64) -> [(Event, u64); 2] {
+    fn unit_cycles(&self, done: u64) -> [(CountedEvent, u64); 2] {
         let units = events::cycles(Nanos(done / 1_000));
         let waves = self.launch.resident * self.launch.waves_per_group;
-        [(Event::UnitCycle, units), (Event::WaveCycle, units * waves)]
+        [
+            (CountedEvent::UnitCycle, units),
+            (CountedEvent::WaveCycle, units * waves),
+        ]
     }
 }
 
@@ -307,20 +311,20 @@ impl DeviceCounters {
             }
         } else {
             let program = launch.code.program();
-            let counts = Counts::of_launch(program, launch.groups, launch.waves_per_group);
-            let dispatch = Dispatch {
+            let counts = EventCounts::of_launch(program, launch.groups, launch.waves_per_group);
+            let dispatch = CountedDispatch {
                 launch,
                 counters,
                 counts,
                 done: 0,
-                reported: Counts::default(),
+                reported: EventCounts::default(),
             };
             state.dispatches.insert(index, dispatch);
         }
     }
 
     /// Counts a span of use of the compute units.
-    pub(super) fn ran(&self, span: &Span, clock: &mut DeviceClock) {
+    pub(super) fn ran(&self, span: &ShareSpan, clock: &mut SimClock) {
         let state = &mut *lock_std(&self.0);
         let period = match &state.configured {
             Some(configured) => match configured.mode {
@@ -345,7 +349,7 @@ impl DeviceCounters {
             state.progress(span, from, to);
             if let Some(current) = &mut state.period {
                 let cycles = events::cycles(to - from);
-                current.counts.add(Event::ActiveCycle, cycles);
+                current.counts.add(CountedEvent::ActiveCycle, cycles);
                 (current.until, current.until_time) = (to, clock.read(to));
             }
             if to == begin + period {
@@ -357,7 +361,7 @@ impl DeviceCounters {
     }
 
     /// Ends a dispatch: writes its values.
-    pub(super) fn ended(&self, finished: &Finished) {
+    pub(super) fn ended(&self, finished: &FinishedCommand) {
         let mut state = lock_std(&self.0);
         let Some(dispatch) = state.dispatches.remove(&finished.work) else {
             return;
@@ -370,7 +374,7 @@ impl DeviceCounters {
         let passes = counters.passes();
         let duration = Nanos((finished.end - finished.start).0 / passes);
         let mut counts = dispatch.counts;
-        for event in [Event::Cycle, Event::ActiveCycle] {
+        for event in [CountedEvent::Cycle, CountedEvent::ActiveCycle] {
             counts.add(event, events::cycles(duration));
         }
         for (event, cycles) in dispatch.unit_cycles(dispatch.done / passes) {
@@ -405,7 +409,7 @@ impl DeviceCounters {
 
 impl CountersState {
     /// Adds the progress that work made between two moments of a span.
-    fn progress(&mut self, span: &Span, from: Moment, to: Moment) {
+    fn progress(&mut self, span: &ShareSpan, from: Moment, to: Moment) {
         for (work, share) in &span.shares {
             let Some(dispatch) = self.dispatches.get_mut(work) else {
                 continue;
@@ -426,7 +430,7 @@ impl CountersState {
     }
 
     /// Ends the period in progress at `to`, where the next one begins.
-    fn end_period(&mut self, to: Moment, clock: &mut DeviceClock) {
+    fn end_period(&mut self, to: Moment, clock: &mut SimClock) {
         let next = Period::new(to, clock);
         if let Some(mut ended) = self.period.replace(next) {
             (ended.until, ended.until_time) = (to, clock.read(to));
@@ -438,7 +442,7 @@ impl CountersState {
     fn write_period(&mut self, period: Period) {
         let mut counts = period.counts;
         let duration = period.until - period.begin;
-        counts.add(Event::Cycle, events::cycles(duration));
+        counts.add(CountedEvent::Cycle, events::cycles(duration));
         let subject = Subject {
             span: (period.begin_time, period.until_time),
             duration: Some(duration.0),
@@ -466,7 +470,7 @@ impl CountersState {
         &mut self,
         records: &ValueRecords,
         subject: &Subject,
-        readings: &[(Counted, Reading)],
+        readings: &[(Counted, CounterReading)],
     ) -> Vec<CounterValue> {
         let is_of_range = |configured: &Configured| configured.mode == CountingMode::Range;
         let (Some(delivery), Some((host, recorder)), false) = (
@@ -486,11 +490,11 @@ impl CountersState {
 }
 
 /// The readings of the counters of `records`.
-fn readings(records: &ValueRecords, counts: &Counts) -> Vec<(Counted, Reading)> {
+fn readings(records: &ValueRecords, counts: &EventCounts) -> Vec<(Counted, CounterReading)> {
     let set = records.set();
     let read = |counted: Counted| {
         let name = &set.architecture().counter(counted.0).name;
-        let mut reading = Reading::of(0);
+        let mut reading = CounterReading::of(0);
         reading.instances = events::values(name, counts);
         (counted, reading)
     };
@@ -545,7 +549,7 @@ impl Provider<CountingRequest> for DeviceCounters {
             let next = Period {
                 begin: current.until,
                 begin_time: current.until_time,
-                counts: Counts::default(),
+                counts: EventCounts::default(),
                 ..*current
             };
             let ended = std::mem::replace(current, next);

@@ -3,13 +3,13 @@
 use super::compute_units::COMPUTE_UNITS;
 use super::counters::DeviceCounters;
 use super::environment::DeviceEnvironment;
-use super::executor::Gate;
-use super::machine::{EngineIndex, Finished, Machine, QueueIndex};
+use super::executor::SimGate;
+use super::machine::{EngineIndex, FinishedCommand, QueueIndex, SimMachine};
 use super::random::{Purpose, Random};
 use super::sampler::DeviceSampler;
-use super::time::DeviceClock;
+use super::time::SimClock;
 use gputrail_capture::names::Names;
-use gputrail_collect::sampling::lines::Lines;
+use gputrail_collect::sampling::lines::WrittenLines;
 use gputrail_collect::switchboard::Switchboard;
 use gputrail_record::*;
 use std::cell::RefCell;
@@ -101,7 +101,7 @@ pub fn links_in_words(number: usize) -> Vec<(Option<usize>, String)> {
 }
 
 /// The links of device `number`: to the host, and to the devices before it.
-pub(super) fn name_links(names: &Names, devices: &[Device], number: usize) {
+pub(super) fn name_links(names: &Names, devices: &[SimDevice], number: usize) {
     let mut link = link_to_host();
     (link.agent, link.upstream) = (devices[number].agent, names.string(&bridge(number)));
     names.link(link);
@@ -113,7 +113,7 @@ pub(super) fn name_links(names: &Names, devices: &[Device], number: usize) {
 }
 
 /// A device.
-pub(super) struct Device {
+pub(super) struct SimDevice {
     pub(super) agent: AgentId,
     pub(super) name: String,
     pub(super) context: ContextId,
@@ -121,26 +121,26 @@ pub(super) struct Device {
     pub(super) compute: EngineIndex,
     pub(super) sampler: Arc<DeviceSampler>,
     pub(super) counters: Arc<DeviceCounters>,
-    queues: Vec<HardwareQueue>,
+    queues: Vec<DeviceQueue>,
     /// The queue of the migrations of managed memory.
     pub(super) migrations: QueueId,
-    pub(super) clock: RefCell<DeviceClock>,
+    pub(super) clock: RefCell<SimClock>,
     pub(super) random: RefCell<Random>,
     pub(super) environment: RefCell<DeviceEnvironment>,
     /// Work that has ended and whose completion has not been recorded.
-    pub(super) finished: RefCell<VecDeque<Finished>>,
-    pub(super) finished_gate: Gate,
+    pub(super) finished: RefCell<VecDeque<FinishedCommand>>,
+    pub(super) finished_gate: SimGate,
 }
 
 /// A hardware queue: its index in the machine, its id and number in records.
 #[derive(Copy, Clone)]
-pub(super) struct HardwareQueue {
+pub(super) struct DeviceQueue {
     pub(super) index: QueueIndex,
     pub(super) id: QueueId,
     pub(super) number: u32,
 }
 
-impl Device {
+impl SimDevice {
     /// Its compute and copy queues.
     pub(super) fn queue_ids(&self) -> impl Iterator<Item = QueueId> {
         self.queues.iter().map(|queue| queue.id)
@@ -149,12 +149,12 @@ impl Device {
     /// Creates device `number`. `host_link` carries its copies from and to the host. `lines` are those of all devices.
     pub(super) fn new(
         board: &Switchboard,
-        machine: &mut Machine,
+        machine: &mut SimMachine,
         host_link: EngineIndex,
         seed: u64,
         number: usize,
-        lines: &Arc<Mutex<Lines>>,
-    ) -> Device {
+        lines: &Arc<Mutex<WrittenLines>>,
+    ) -> SimDevice {
         let names = board.names();
         let text = |text: &str| names.string(text);
         let mut agent = Agent::blank();
@@ -208,13 +208,13 @@ impl Device {
             record.handle = 0x5581_4200_0000 + 0x1000 * (number * 16 + index) as u64;
             record.name = names.string(name);
             record.number = index as u32;
-            HardwareQueue {
+            DeviceQueue {
                 index: machine.queue(engine),
                 id: names.queue(record),
                 number: index as u32,
             }
         });
-        let queues: Vec<HardwareQueue> = queues.collect();
+        let queues: Vec<DeviceQueue> = queues.collect();
         let mut migrations = Queue::blank();
         (migrations.context, migrations.agent) = (context, agent);
         migrations.properties = queue_properties::COPY_ENGINE | queue_properties::PROFILING;
@@ -227,7 +227,7 @@ impl Device {
         board.sampling().offer(agent, &name, sampler.clone());
         let counters = Arc::new(DeviceCounters::new(agent, names.clone()));
         board.counting().offer(agent, &name, counters.clone());
-        Device {
+        SimDevice {
             agent,
             name,
             context,
@@ -236,16 +236,16 @@ impl Device {
             counters,
             queues,
             migrations,
-            clock: RefCell::new(DeviceClock::new(seed, number)),
+            clock: RefCell::new(SimClock::new(seed, number)),
             random: RefCell::new(Random::fork(seed, Purpose::Device, number)),
             environment: RefCell::default(),
             finished: RefCell::default(),
-            finished_gate: Gate::default(),
+            finished_gate: SimGate::default(),
         }
     }
 
     /// The hardware queue for work of a stream with this compute queue.
-    pub(super) fn queue(&self, choice: QueueChoice, compute_queue: usize) -> HardwareQueue {
+    pub(super) fn queue(&self, choice: QueueChoice, compute_queue: usize) -> DeviceQueue {
         self.queues[match choice {
             QueueChoice::Compute => compute_queue,
             QueueChoice::Upload => COMPUTE_QUEUES,

@@ -3,14 +3,14 @@
 use super::callbacks;
 use super::compute_units::COMPUTE_UNITS;
 use super::device::QueueChoice;
-use super::kernels::{Launch, Module};
+use super::kernels::{SimLaunch, SimModule};
 use super::machine::Demand;
-use super::memory::{MemoryLocation, Pointer};
-use super::operations::Function;
-use super::runtime::{EnqueuedWork, Event, Stream, count};
-use super::thread::{Status, Thread, wait};
+use super::memory::{Pointer, PointerMemory};
+use super::operations::SimFunction;
+use super::runtime::{EnqueuedWork, SimEvent, SimStream, count};
+use super::thread::{CallStatus, SimThread, wait};
 use gputrail_collect::correlation::CallInProgress;
-use gputrail_collect::switchboard::Within;
+use gputrail_collect::switchboard::ReportedPart;
 use gputrail_interface::operations::{kernel_dispatch, memory_copy};
 use gputrail_record::*;
 
@@ -31,21 +31,21 @@ const PEER_LATENCY: Nanos = Nanos(2_100);
 /// The time that a compute unit takes to move a byte, in thousandths of a nanosecond.
 const BYTE_TIME: u64 = 100;
 
-impl Thread {
+impl SimThread {
     /// Launches kernel `index` of the module.
     pub(super) async fn launch(
         &mut self,
-        module: &Module,
+        module: &SimModule,
         index: usize,
-        launch: Launch,
-    ) -> Result<(), Status> {
+        launch: SimLaunch,
+    ) -> Result<(), CallStatus> {
         let (id, source) = (module.kernel_id(index), module.source(index));
         let [x, y, z] = launch.groups.map(u64::from);
         let local = u64::from(launch.local_memory);
         let arguments = [id.0.into(), x, y, z, local, self.stream_id(launch.stream)];
-        let call = self.enter(Function::LaunchKernel, &arguments).await;
+        let call = self.enter(SimFunction::LaunchKernel, &arguments).await;
         if x * y * z == 0 || source.local_memory + launch.local_memory > MAX_LOCAL_MEMORY {
-            return self.exit(call, Err(Status::INVALID_VALUE)).await;
+            return self.exit(call, Err(CallStatus::INVALID_VALUE)).await;
         }
         self.compile_once(&call, module, index).await;
         if let Some(child) = module.child(index) {
@@ -59,9 +59,9 @@ impl Thread {
     pub(super) fn enqueue_kernel(
         &mut self,
         call: &CallInProgress,
-        module: &Module,
+        module: &SimModule,
         index: usize,
-        launch: Launch,
+        launch: SimLaunch,
         node: Option<GraphNode>,
     ) {
         let id = module.kernel_id(index);
@@ -106,10 +106,10 @@ impl Thread {
         destination: Pointer,
         source: Pointer,
         bytes: u64,
-        stream: Stream,
-    ) -> Result<(), Status> {
+        stream: SimStream,
+    ) -> Result<(), CallStatus> {
         let arguments = [destination.0, source.0, bytes, self.stream_id(stream)];
-        let call = self.enter(Function::MemcpyAsync, &arguments).await;
+        let call = self.enter(SimFunction::MemcpyAsync, &arguments).await;
         self.copy(
             &call,
             destination,
@@ -127,10 +127,10 @@ impl Thread {
         destination: Pointer,
         source: Pointer,
         bytes: u64,
-        stream: Stream,
-    ) -> Result<(), Status> {
+        stream: SimStream,
+    ) -> Result<(), CallStatus> {
         let arguments = [destination.0, source.0, bytes, self.stream_id(stream)];
-        let call = self.enter(Function::MemcpyPeerAsync, &arguments).await;
+        let call = self.enter(SimFunction::MemcpyPeerAsync, &arguments).await;
         self.copy(
             &call,
             destination,
@@ -148,10 +148,10 @@ impl Thread {
         destination: Pointer,
         source: Pointer,
         bytes: u64,
-        stream: Stream,
-    ) -> Result<(), Status> {
+        stream: SimStream,
+    ) -> Result<(), CallStatus> {
         let call = self
-            .enter(Function::Memcpy, &[destination.0, source.0, bytes])
+            .enter(SimFunction::Memcpy, &[destination.0, source.0, bytes])
             .await;
         self.copy(&call, destination, source, bytes, stream, 0);
         let awaited = self.runtime.awaited(stream);
@@ -166,7 +166,7 @@ impl Thread {
         destination: Pointer,
         source: Pointer,
         bytes: u64,
-        stream: Stream,
+        stream: SimStream,
         asynchronous: u8,
     ) {
         let (from, to) = {
@@ -176,7 +176,7 @@ impl Thread {
         let (transfer, queue, mut demand) = direction(from, to, bytes);
         demand.amount = self.random.around(demand.amount, 2);
         let enqueued = self.enqueue(call, stream, queue, demand);
-        let agent = |location: MemoryLocation| {
+        let agent = |location: PointerMemory| {
             location
                 .device
                 .map_or(AgentId::NONE, |device| self.runtime.devices[device].agent)
@@ -207,10 +207,10 @@ impl Thread {
         pointer: Pointer,
         value: u8,
         bytes: u64,
-        stream: Stream,
-    ) -> Result<(), Status> {
+        stream: SimStream,
+    ) -> Result<(), CallStatus> {
         let arguments = [pointer.0, value.into(), bytes, self.stream_id(stream)];
-        let call = self.enter(Function::MemsetAsync, &arguments).await;
+        let call = self.enter(SimFunction::MemsetAsync, &arguments).await;
         let demand = Demand {
             amount: self.random.around(bytes * BYTE_TIME, 2),
             width: COMPUTE_UNITS * 1_000,
@@ -245,7 +245,7 @@ impl Thread {
     }
 
     /// The header of a kernel's record before the kernel is enqueued in `stream`.
-    pub(super) fn work_header(&mut self, call: &CallInProgress, stream: Stream) -> WorkHeader {
+    pub(super) fn work_header(&mut self, call: &CallInProgress, stream: SimStream) -> WorkHeader {
         let thread = self.host().thread();
         let state = &self.runtime.streams.borrow()[stream.0];
         let device = &self.runtime.devices[state.device];
@@ -264,7 +264,7 @@ impl Thread {
     fn enqueue(
         &mut self,
         call: &CallInProgress,
-        stream: Stream,
+        stream: SimStream,
         queue: QueueChoice,
         demand: Demand,
     ) -> EnqueuedWork {
@@ -273,23 +273,30 @@ impl Thread {
     }
 
     /// Records `event` in `stream`.
-    pub(super) async fn event_record(&mut self, event: Event, stream: Stream) {
+    pub(super) async fn event_record(&mut self, event: SimEvent, stream: SimStream) {
         let arguments = [self.event_id(event).0.into(), self.stream_id(stream)];
-        let call = self.enter(Function::EventRecord, &arguments).await;
+        let call = self.enter(SimFunction::EventRecord, &arguments).await;
         self.runtime.record(event, stream);
         let _ = self.exit(call, Ok(())).await;
     }
 
     /// Makes later work in `stream` wait for `event`.
-    pub(super) async fn stream_wait_event(&mut self, stream: Stream, event: Event) {
+    pub(super) async fn stream_wait_event(&mut self, stream: SimStream, event: SimEvent) {
         let id = self.event_id(event);
         let arguments = [self.stream_id(stream), id.0.into()];
-        let call = self.enter(Function::StreamWaitEvent, &arguments).await;
+        let call = self.enter(SimFunction::StreamWaitEvent, &arguments).await;
         self.runtime.wait(stream, event);
         let what = SynchronizationType::STREAM_WAIT_EVENT;
         let mut record = self.synchronization(&call, what);
         let (operation, none) = (wait(what), KernelId::NONE);
-        callbacks::begin(&self.site(), &call, Within::Wait, operation, none, &record);
+        callbacks::begin(
+            &self.site(),
+            &call,
+            ReportedPart::Wait,
+            operation,
+            none,
+            &record,
+        );
         {
             let streams = self.runtime.streams.borrow();
             let device = &self.runtime.devices[streams[stream.0].device];
@@ -298,23 +305,30 @@ impl Thread {
         }
         (record.event, record.events) = (id, 1);
         self.host().write(record);
-        callbacks::end(&self.site(), &call, Within::Wait, operation, none, &record);
+        callbacks::end(
+            &self.site(),
+            &call,
+            ReportedPart::Wait,
+            operation,
+            none,
+            &record,
+        );
         let _ = self.exit(call, Ok(())).await;
     }
 
     /// A matrix product: a library call that launches a kernel.
     pub(super) async fn blas_gemm(
         &mut self,
-        module: &Module,
+        module: &SimModule,
         index: usize,
         [m, n, k]: [u32; 3],
-        stream: Stream,
-    ) -> Result<(), Status> {
+        stream: SimStream,
+    ) -> Result<(), CallStatus> {
         let arguments = [m.into(), n.into(), k.into(), self.stream_id(stream)];
-        let call = self.enter(Function::BlasGemm, &arguments).await;
+        let call = self.enter(SimFunction::BlasGemm, &arguments).await;
         // A workgroup computes a tile of 128 x 256, in slices of 32 along k. The third dimension of the grid splits the
         // slices.
-        let launch = Launch {
+        let launch = SimLaunch {
             groups: [m.div_ceil(128), n.div_ceil(256), k.div_ceil(1_024)],
             local_memory: 48 << 10,
             stream,
@@ -327,8 +341,8 @@ impl Thread {
 
 /// The kind of a transfer, its queue, and its demand.
 fn direction(
-    from: MemoryLocation,
-    to: MemoryLocation,
+    from: PointerMemory,
+    to: PointerMemory,
     bytes: u64,
 ) -> (TransferKind, QueueChoice, Demand) {
     let by_engine = |width, setup| Demand {
@@ -336,7 +350,7 @@ fn direction(
         width,
         setup,
     };
-    let with_host = |host: MemoryLocation| match host.kind {
+    let with_host = |host: PointerMemory| match host.kind {
         MemoryKind::PAGEABLE => by_engine(PAGEABLE_WIDTH, PAGEABLE_LATENCY),
         _ => by_engine(PINNED_WIDTH, PINNED_LATENCY),
     };

@@ -5,7 +5,7 @@
 //! temperature the device lowers its clock step by step, with a reason, and raises it again below. The clock that the
 //! model reports does not change how long kernels take.
 
-use super::machine::Span;
+use super::machine::ShareSpan;
 use super::time::Moment;
 use gputrail_collect::correlation::HostThread;
 use gputrail_record::{AgentId, Environment, EnvironmentKind, Nanos, Ticks};
@@ -68,7 +68,7 @@ impl Default for DeviceEnvironment {
 
 impl DeviceEnvironment {
     /// Adds a span of use of the compute units.
-    pub(super) fn ran(&mut self, span: &Span) {
+    pub(super) fn ran(&mut self, span: &ShareSpan) {
         let shares: u64 = span.shares.iter().map(|(_, share)| share).sum();
         self.used += shares * (span.to - span.from).0;
     }

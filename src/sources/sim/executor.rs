@@ -1,7 +1,7 @@
 //! Host threads in virtual time: each is a future, polled when its time has come.
 //!
 //! They are polled one at a time, in an order that depends only on virtual time and on the order of spawning. A
-//! thread yields only where it waits: for time to pass, or for a [`Gate`]. One thread of the system polls all of them, or
+//! thread yields only where it waits: for time to pass, or for a [`SimGate`]. One thread of the system polls all of them, or
 //! each has one of its own ([`Polling`]).
 
 use super::system_thread::{Body, SystemThread, poll};
@@ -224,7 +224,7 @@ impl Executor {
 
 /// A counter that only grows and that threads can wait for: the condition variable of the simulation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Gate(Rc<GateState>);
+pub(super) struct SimGate(Rc<GateState>);
 
 #[derive(Debug, Default)]
 struct GateState {
@@ -232,7 +232,7 @@ struct GateState {
     waiting: RefCell<Vec<(u64, TaskId)>>,
 }
 
-impl Gate {
+impl SimGate {
     pub(super) fn count(&self) -> u64 {
         self.0.count.get()
     }
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn a_gate_lets_through_once_its_count_is_reached() {
         let executor = Rc::new(Executor::new(Polling::OneThread));
-        let (log, gate) = (Log::default(), Gate::default());
+        let (log, gate) = (Log::default(), SimGate::default());
         {
             let (executor, log, gate) = (executor.clone(), log.clone(), gate.clone());
             executor.clone().spawn("waiting", async move {
@@ -340,7 +340,7 @@ mod tests {
         let executor = Rc::new(Executor::new(Polling::OneThread));
         for service in [true, false] {
             let inside = executor.clone();
-            let body = async move { Gate::default().wait(&inside, 1).await };
+            let body = async move { SimGate::default().wait(&inside, 1).await };
             if service {
                 executor.spawn_service("service", body)
             } else {
@@ -365,7 +365,7 @@ mod tests {
             });
         }
         let waits = executor.clone();
-        let service = async move { Gate::default().wait(&waits, 1).await };
+        let service = async move { SimGate::default().wait(&waits, 1).await };
         executor.spawn_service("service", service);
         assert_eq!(executor.run(&Nothing), Ok(()));
         assert_eq!(

@@ -2,7 +2,7 @@
 //! for the children, and restores them. Where kernels take turns, it saves all workgroups of a kernel whose turn is over.
 
 use super::machine::{Preempted, WaitsFor};
-use super::time::{DeviceClock, Moment};
+use super::time::{Moment, SimClock};
 use gputrail_collect::correlation::HostThread;
 use gputrail_record::{AgentId, Preemption, PreemptionKind, WorkId};
 
@@ -41,7 +41,7 @@ impl Family {
     pub(super) fn record(
         &self,
         host: &mut HostThread,
-        clock: &mut DeviceClock,
+        clock: &mut SimClock,
         (agent, work): (AgentId, WorkId),
     ) {
         for (at, what, waits_for) in &self.preempted {

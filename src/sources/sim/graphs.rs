@@ -1,10 +1,10 @@
 //! Graphs: kernels that are put together once, each after the one before it, and launched together by one call.
 
 use super::callbacks;
-use super::kernels::{Launch, Module};
-use super::operations::Function;
-use super::runtime::Stream;
-use super::thread::{Status, Thread};
+use super::kernels::{SimLaunch, SimModule};
+use super::operations::SimFunction;
+use super::runtime::SimStream;
+use super::thread::{CallStatus, SimThread};
 use gputrail_collect::correlation::CallInProgress;
 use gputrail_record::{Domain, GraphChange, GraphNode, GraphNodeType, GraphOperation};
 
@@ -12,23 +12,23 @@ use gputrail_record::{Domain, GraphChange, GraphNode, GraphNodeType, GraphOperat
 #[derive(Debug)]
 pub(super) struct Graph {
     number: u32,
-    nodes: Vec<Node>,
+    nodes: Vec<KernelNode>,
 }
 
 /// A kernel of a graph.
 #[derive(Copy, Clone, Debug)]
-struct Node {
+struct KernelNode {
     id: u64,
     kernel: usize,
-    launch: Launch,
+    launch: SimLaunch,
 }
 
 /// The handles of graphs and nodes.
 const HANDLE: u64 = 0x5581_4a00_0000;
 
-impl Thread {
+impl SimThread {
     pub(super) async fn graph_create(&mut self) -> Graph {
-        let call = self.enter(Function::GraphCreate, &[0]).await;
+        let call = self.enter(SimFunction::GraphCreate, &[0]).await;
         let number = self.runtime.graphs.graph();
         self.graph_changed(&call, GraphOperation::CREATED, number, |_| {});
         let _ = self.exit(call, Ok(())).await;
@@ -42,20 +42,22 @@ impl Thread {
     pub(super) async fn graph_add_kernel_node(
         &mut self,
         graph: &mut Graph,
-        module: &Module,
+        module: &SimModule,
         index: usize,
-        launch: Launch,
+        launch: SimLaunch,
     ) {
         let kernel = module.kernel_id(index);
         let arguments = [graph.number.into(), kernel.0.into()];
-        let call = self.enter(Function::GraphAddKernelNode, &arguments).await;
+        let call = self
+            .enter(SimFunction::GraphAddKernelNode, &arguments)
+            .await;
         let id = self.runtime.graphs.node();
         self.node_changed(&call, GraphOperation::NODE_CREATED, graph.number, [id, 0]);
         if let Some(before) = graph.nodes.last().map(|node| node.id) {
             let what = GraphOperation::DEPENDENCY_CREATED;
             self.node_changed(&call, what, graph.number, [before, id]);
         }
-        graph.nodes.push(Node {
+        graph.nodes.push(KernelNode {
             id,
             kernel: index,
             launch,
@@ -64,9 +66,9 @@ impl Thread {
     }
 
     /// Makes an executable graph, whose nodes are clones.
-    pub(super) async fn graph_instantiate(&mut self, graph: &Graph, module: &Module) -> Graph {
+    pub(super) async fn graph_instantiate(&mut self, graph: &Graph, module: &SimModule) -> Graph {
         let arguments = [graph.number.into()];
-        let call = self.enter(Function::GraphInstantiate, &arguments).await;
+        let call = self.enter(SimFunction::GraphInstantiate, &arguments).await;
         let number = self.runtime.graphs.graph();
         let mut executable = Graph {
             number,
@@ -90,13 +92,13 @@ impl Thread {
     pub(super) async fn graph_launch(
         &mut self,
         executable: &Graph,
-        module: &Module,
-        stream: Stream,
-    ) -> Result<(), Status> {
+        module: &SimModule,
+        stream: SimStream,
+    ) -> Result<(), CallStatus> {
         let arguments = [executable.number.into(), self.stream_id(stream)];
-        let call = self.enter(Function::GraphLaunch, &arguments).await;
+        let call = self.enter(SimFunction::GraphLaunch, &arguments).await;
         for node in &executable.nodes {
-            let launch = Launch {
+            let launch = SimLaunch {
                 stream,
                 ..node.launch
             };
@@ -111,18 +113,18 @@ impl Thread {
 
     pub(super) async fn graph_exec_destroy(&mut self, executable: &Graph) {
         let (function, what) = (
-            Function::GraphExecDestroy,
+            SimFunction::GraphExecDestroy,
             GraphOperation::EXECUTABLE_DESTROYED,
         );
         self.destroy(function, what, executable).await;
     }
 
     pub(super) async fn graph_destroy(&mut self, graph: &Graph) {
-        let (function, what) = (Function::GraphDestroy, GraphOperation::DESTROYED);
+        let (function, what) = (SimFunction::GraphDestroy, GraphOperation::DESTROYED);
         self.destroy(function, what, graph).await;
     }
 
-    async fn destroy(&mut self, function: Function, what: GraphOperation, graph: &Graph) {
+    async fn destroy(&mut self, function: SimFunction, what: GraphOperation, graph: &Graph) {
         let call = self.enter(function, &[graph.number.into()]).await;
         self.graph_changed(&call, what, graph.number, |_| {});
         let _ = self.exit(call, Ok(())).await;

@@ -1,6 +1,6 @@
 //! Threads that record: those of the simulation, and those of the process.
 
-use super::callbacks::Site;
+use super::callbacks::SimSite;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::process::{self, Borrowed};
 use gputrail_collect::recorder::Recorder;
@@ -9,19 +9,19 @@ use gputrail_record::Kind;
 use std::ops::{Deref, DerefMut};
 
 /// The state of a thread that records.
-pub(super) enum Host {
+pub(super) enum HostState {
     /// A thread of the simulation, in virtual time.
     Simulated(Box<HostThread>),
     /// The thread of the process that calls.
     Calling,
 }
 
-impl Host {
+impl HostState {
     /// The thread's state, while the result lives.
     pub(super) fn borrow(&mut self) -> HostRef<'_> {
         match self {
-            Host::Simulated(host) => HostRef::Simulated(host),
-            Host::Calling => {
+            HostState::Simulated(host) => HostRef::Simulated(host),
+            HostState::Calling => {
                 let current = process::current().expect(
                     "a thread records to its end, unless its process was forked in a callback",
                 );
@@ -32,16 +32,16 @@ impl Host {
     }
 
     /// The thread as callbacks see it. The thread's state is not in use meanwhile: subscribers may push external ids.
-    pub(super) fn site(&mut self) -> Site {
+    pub(super) fn site(&mut self) -> SimSite {
         let host = self.borrow();
-        Site {
+        SimSite {
             board: host.board().clone(),
             state: host.state().clone(),
         }
     }
 }
 
-/// A [`Host`] in use.
+/// A [`HostState`] in use.
 pub(super) enum HostRef<'a> {
     Simulated(&'a mut HostThread),
     Calling(Borrowed),

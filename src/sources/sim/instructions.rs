@@ -4,7 +4,7 @@ use super::code::LoadedKernel;
 use super::waves::Executed;
 use gputrail_capture::names::Names;
 use gputrail_collect::correlation::HostThread;
-use gputrail_collect::sampling::lines::{InstructionPlace, Lines};
+use gputrail_collect::sampling::lines::{InstructionPlace, WrittenLines};
 use gputrail_record::{AgentId, CodeObjectId, CorrelationId, InstructionCount, KernelId, WorkId};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl CountedInstructions {
         &self,
         host: &mut HostThread,
         names: &Names,
-        lines: &mut Lines,
+        lines: &mut WrittenLines,
         (agent, work, correlation): (AgentId, WorkId, CorrelationId),
     ) {
         let program = self.code.program();

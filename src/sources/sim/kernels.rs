@@ -1,16 +1,16 @@
 //! Modules and their kernels: what a launch demands of a device, its record, and what samples and counts of it.
 
 use super::callbacks;
-use super::code::{KernelSource, Loaded};
+use super::code::{KernelSource, LoadedModule};
 use super::compute_units::COMPUTE_UNITS;
 use super::counters::{CountedLaunch, DispatchCounters};
 use super::instructions::CountedInstructions;
 use super::machine::Demand;
 use super::memory::Pointer;
-use super::operations::Function;
-use super::runtime::{EnqueuedWork, Stream, count};
+use super::operations::SimFunction;
+use super::runtime::{EnqueuedWork, SimStream, count};
 use super::sampler::Launched;
-use super::thread::Thread;
+use super::thread::SimThread;
 use gputrail_collect::correlation::CallInProgress;
 use gputrail_interface::operations::resource;
 use gputrail_record::*;
@@ -19,13 +19,13 @@ use std::rc::Rc;
 
 /// A module loaded on one device.
 #[derive(Debug)]
-pub(super) struct Module {
+pub(super) struct SimModule {
     id: ModuleId,
     code: CodeObjectId,
     pub(super) device: usize,
-    kernels: Vec<Kernel>,
+    kernels: Vec<SimKernel>,
     /// The code of the kernels.
-    executed: Rc<Loaded>,
+    executed: Rc<LoadedModule>,
     /// Whether its bytes have been stored, which samples and counts of instructions need for their lines.
     is_stored: Cell<bool>,
     /// Whether each kernel has been compiled for the device, which its first launch does.
@@ -33,24 +33,24 @@ pub(super) struct Module {
 }
 
 #[derive(Debug)]
-struct Kernel {
+struct SimKernel {
     id: KernelId,
     source: &'static KernelSource,
 }
 
 /// The size and the stream of a launch.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Launch {
+pub(super) struct SimLaunch {
     /// Workgroups in x, y, z.
     pub(super) groups: [u32; 3],
     /// Local memory per workgroup beyond the kernel's own, in bytes.
     pub(super) local_memory: u32,
-    pub(super) stream: Stream,
+    pub(super) stream: SimStream,
     /// Managed memory that the kernel accesses.
     pub(super) managed: Option<Pointer>,
 }
 
-impl Launch {
+impl SimLaunch {
     fn all_groups(&self) -> u64 {
         self.groups.iter().copied().map(u64::from).product()
     }
@@ -65,7 +65,7 @@ const CACHE_LOCAL: u8 = 1;
 const CACHE_FIRST_LEVEL: u8 = 2;
 const CACHE_EQUAL: u8 = 3;
 
-impl Module {
+impl SimModule {
     /// The source of kernel `index`.
     pub(super) fn source(&self, index: usize) -> &'static KernelSource {
         self.kernels[index].source
@@ -95,15 +95,15 @@ impl Module {
     }
 }
 
-impl Thread {
+impl SimThread {
     pub(super) async fn module_load(
         &mut self,
         path: &str,
         sources: &'static [KernelSource],
-    ) -> Module {
+    ) -> SimModule {
         let names = self.runtime.names().clone();
         let path = names.string(path);
-        let call = self.enter(Function::ModuleLoad, &[path.0.into()]).await;
+        let call = self.enter(SimFunction::ModuleLoad, &[path.0.into()]).await;
         let is_counted = !self.host().buffers_for(Kind::INSTRUCTION_COUNT).is_none();
         let device = &self.runtime.devices[self.device];
         let executed = self.runtime.load(sources);
@@ -132,7 +132,7 @@ impl Thread {
         for (number, source) in sources.iter().enumerate() {
             let name = names.string(source.name);
             let arguments = [module.0.into(), name.0.into()];
-            let call = self.enter(Function::ModuleGetKernel, &arguments).await;
+            let call = self.enter(SimFunction::ModuleGetKernel, &arguments).await;
             let mut symbol = KernelSymbol::blank();
             (symbol.module, symbol.code_object, symbol.name) = (module, code, name);
             symbol.demangled = names.string(source.demangled);
@@ -143,10 +143,10 @@ impl Thread {
             let id = names.kernel(symbol);
             let registered = resource::KERNEL_SYMBOL_REGISTERED;
             callbacks::object::<KernelSymbol>(&self.site(), &call, registered, id.0);
-            kernels.push(Kernel { id, source });
+            kernels.push(SimKernel { id, source });
             let _ = self.exit(call, Ok(())).await;
         }
-        Module {
+        SimModule {
             id: module,
             code,
             executed,
@@ -157,9 +157,9 @@ impl Thread {
         }
     }
 
-    pub(super) async fn module_unload(&mut self, module: &Module) {
+    pub(super) async fn module_unload(&mut self, module: &SimModule) {
         let call = self
-            .enter(Function::ModuleUnload, &[module.id.0.into()])
+            .enter(SimFunction::ModuleUnload, &[module.id.0.into()])
             .await;
         for kernel in &module.kernels {
             let unloaded = resource::KERNEL_SYMBOL_UNREGISTERED;
@@ -176,7 +176,7 @@ impl Thread {
     pub(super) async fn compile_once(
         &mut self,
         call: &CallInProgress,
-        module: &Module,
+        module: &SimModule,
         index: usize,
     ) {
         if !std::mem::replace(&mut module.compiled.borrow_mut()[index], true) {
@@ -188,9 +188,9 @@ impl Thread {
     /// What a launch of kernel `index` demands of the device, which shares its compute units between kernels.
     pub(super) fn kernel_demand(
         &mut self,
-        module: &Module,
+        module: &SimModule,
         index: usize,
-        launch: Launch,
+        launch: SimLaunch,
     ) -> Demand {
         let source = module.kernels[index].source;
         // The number of compute units that the launch fills.
@@ -205,11 +205,11 @@ impl Thread {
     /// The record of a launch of kernel `index`, without the fields of all work.
     pub(super) fn kernel_record(
         &self,
-        module: &Module,
+        module: &SimModule,
         index: usize,
-        launch: Launch,
+        launch: SimLaunch,
     ) -> KernelDispatch {
-        let Kernel { id, source } = &module.kernels[index];
+        let SimKernel { id, source } = &module.kernels[index];
         let mut record = KernelDispatch::blank();
         record.header = record.header.with(flags::ASYNCHRONOUS);
         record.kernel = *id;
@@ -238,13 +238,13 @@ impl Thread {
     /// Tells what samples and counts of a kernel that was enqueued.
     pub(super) fn kernel_launched(
         &mut self,
-        module: &Module,
+        module: &SimModule,
         index: usize,
-        launch: Launch,
+        launch: SimLaunch,
         (enqueued, demand): (&EnqueuedWork, Demand),
         chosen: DispatchCounters,
     ) {
-        let Kernel { id, source } = &module.kernels[index];
+        let SimKernel { id, source } = &module.kernels[index];
         let groups = launch.all_groups();
         let external = self.host().external_of_samples();
         let is_counted = !self.host().buffers_for(Kind::INSTRUCTION_COUNT).is_none();
@@ -292,7 +292,7 @@ impl Thread {
         count(&self.runtime.counts.kernels);
     }
 
-    async fn compile(&mut self, call: &CallInProgress, module: &Module, source: &KernelSource) {
+    async fn compile(&mut self, call: &CallInProgress, module: &SimModule, source: &KernelSource) {
         let start = self.runtime.now();
         let work = 180_000 + 2_600 * u64::from(source.registers);
         self.compute(Nanos(work)).await;

@@ -5,8 +5,8 @@
 //! link) share its capacity: each running command gets as much as it can use, up to an equal share, and more when
 //! others end.
 //!
-//! The work of an engine may take turns instead ([`Machine::slice`]): each runs alone for a slice of time, is saved while the
-//! others have theirs, and is restored.
+//! The work of an engine may take turns instead ([`SimMachine::slice`]): each runs alone for a slice of time, is saved
+//! while the others have theirs, and is restored.
 //!
 //! A command may have children, which it launches when half of its work is done, and waits for: it is saved, and does not
 //! use the engine, until the last one has ended and it is restored.
@@ -19,11 +19,11 @@ use super::time::Moment;
 use gputrail_record::Nanos;
 use std::collections::VecDeque;
 
-/// An engine of a [`Machine`].
+/// An engine of a [`SimMachine`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct EngineIndex(usize);
 
-/// A hardware queue of a [`Machine`].
+/// A hardware queue of a [`SimMachine`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct QueueIndex(usize);
 
@@ -41,7 +41,7 @@ pub(super) struct Demand {
 
 /// A command to be submitted.
 #[derive(Clone, Debug)]
-pub(super) struct Command {
+pub(super) struct SimCommand {
     pub(super) queue: QueueIndex,
     pub(super) demand: Demand,
     /// The time at which it arrives at the device.
@@ -74,7 +74,7 @@ pub(super) enum WaitsFor {
 
 /// A command that has ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finished {
+pub(super) struct FinishedCommand {
     pub(super) work: WorkIndex,
     pub(super) start: Moment,
     pub(super) end: Moment,
@@ -82,18 +82,18 @@ pub(super) struct Finished {
 
 /// All devices, advanced together in virtual time.
 #[derive(Debug, Default)]
-pub(super) struct Machine {
+pub(super) struct SimMachine {
     engines: Vec<Engine>,
-    queues: Vec<Queue>,
+    queues: Vec<SimQueue>,
     works: Recent<Submitted>,
-    /// The use of watched engines; see [`Machine::watch`].
-    spans: Vec<Span>,
+    /// The use of watched engines; see [`SimMachine::watch`].
+    spans: Vec<ShareSpan>,
     preempted: Vec<Preempted>,
 }
 
 /// A span of time in which the shares of an engine did not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct ShareSpan {
     pub(super) engine: EngineIndex,
     pub(super) from: Moment,
     pub(super) to: Moment,
@@ -109,13 +109,13 @@ struct Engine {
     /// The work whose turn it is, and the end of the turn.
     turn: Option<(WorkIndex, Moment)>,
     capacity: u64,
-    running: Vec<Running>,
+    running: Vec<RunningWork>,
     /// The time for which the `remaining` of running work is valid.
     updated: Moment,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningWork {
     work: WorkIndex,
     /// The rest of its [`Demand::setup`].
     setup: u64,
@@ -136,7 +136,7 @@ struct Running {
 }
 
 #[derive(Debug)]
-struct Queue {
+struct SimQueue {
     engine: EngineIndex,
     waiting: VecDeque<WorkIndex>,
     state: QueueState,
@@ -151,7 +151,7 @@ enum QueueState {
 
 #[derive(Debug)]
 struct Submitted {
-    command: Command,
+    command: SimCommand,
     start: Option<Moment>,
     end: Option<Moment>,
     /// Children that have not ended.
@@ -160,7 +160,7 @@ struct Submitted {
     saved: Option<Moment>,
 }
 
-impl Machine {
+impl SimMachine {
     /// Adds an engine. `capacity` is in thousandths of its unit.
     pub(super) fn engine(&mut self, capacity: u64) -> EngineIndex {
         self.engines.push(Engine {
@@ -174,7 +174,7 @@ impl Machine {
         EngineIndex(self.engines.len() - 1)
     }
 
-    /// Starts recording the use of `engine` for [`Machine::take_spans`].
+    /// Starts recording the use of `engine` for [`SimMachine::take_spans`].
     pub(super) fn watch(&mut self, engine: EngineIndex) {
         self.engines[engine.0].watched = true;
     }
@@ -185,7 +185,7 @@ impl Machine {
     }
 
     /// The use of the watched engines since the last call, in order of time.
-    pub(super) fn take_spans(&mut self) -> Vec<Span> {
+    pub(super) fn take_spans(&mut self) -> Vec<ShareSpan> {
         std::mem::take(&mut self.spans)
     }
 
@@ -196,7 +196,7 @@ impl Machine {
 
     /// Adds a queue that feeds `engine`.
     pub(super) fn queue(&mut self, engine: EngineIndex) -> QueueIndex {
-        self.queues.push(Queue {
+        self.queues.push(SimQueue {
             engine,
             waiting: VecDeque::new(),
             state: QueueState::Idle(Moment::BEGIN),
@@ -210,7 +210,7 @@ impl Machine {
     }
 
     /// Submits a command. Its dependencies must have been submitted before, so deadlock is impossible.
-    pub(super) fn submit(&mut self, command: Command) -> WorkIndex {
+    pub(super) fn submit(&mut self, command: SimCommand) -> WorkIndex {
         let index = self.works.next();
         debug_assert!(command.after.iter().all(|&other| other < index));
         self.queues[command.queue.0].waiting.push_back(index);
@@ -238,7 +238,7 @@ impl Machine {
     }
 
     /// Processes all events up to and including `until`, and appends the ended commands to `finished`, in order.
-    pub(super) fn advance(&mut self, until: Moment, finished: &mut Vec<Finished>) {
+    pub(super) fn advance(&mut self, until: Moment, finished: &mut Vec<FinishedCommand>) {
         while let Some(now) = self.next().filter(|&next| next <= until) {
             self.end_work(now, finished);
             self.start_work(now);
@@ -246,7 +246,7 @@ impl Machine {
     }
 
     /// The time at which the first command of a queue starts, if it is known.
-    fn start_of(&self, queue: &Queue) -> Option<Moment> {
+    fn start_of(&self, queue: &SimQueue) -> Option<Moment> {
         let QueueState::Idle(since) = queue.state else {
             return None;
         };
@@ -264,12 +264,12 @@ impl Machine {
         Some(ready + command.latency)
     }
 
-    fn end_work(&mut self, now: Moment, finished: &mut Vec<Finished>) {
+    fn end_work(&mut self, now: Moment, finished: &mut Vec<FinishedCommand>) {
         let mut parents = Vec::new();
         for (index, engine) in self.engines.iter_mut().enumerate() {
             if engine.watched && now > engine.updated && engine.running().next().is_some() {
                 let shares = engine.running();
-                self.spans.push(Span {
+                self.spans.push(ShareSpan {
                     engine: EngineIndex(index),
                     from: engine.updated,
                     to: now,
@@ -300,7 +300,7 @@ impl Machine {
                 work.end = Some(now);
                 parents.extend(work.command.parent);
                 self.queues[work.command.queue.0].state = QueueState::Idle(now);
-                finished.push(Finished {
+                finished.push(FinishedCommand {
                     work: running.work,
                     start: work.start.expect("running work has started"),
                     end: now,
@@ -353,7 +353,7 @@ impl Machine {
             let amount = amount.max(if has_children { 2 } else { 1 });
             let engine = &mut self.engines[queue.engine.0];
             let waits = engine.slice.is_some();
-            engine.running.push(Running {
+            engine.running.push(RunningWork {
                 waits,
                 preempted: false,
                 has_run: false,
@@ -373,7 +373,7 @@ impl Machine {
     }
 }
 
-impl Running {
+impl RunningWork {
     /// Whether it uses the engine.
     fn is_in_use(&self) -> bool {
         !self.saved && !self.waits
@@ -382,7 +382,7 @@ impl Running {
 
 impl Engine {
     /// The work that uses the engine.
-    fn running(&self) -> impl Iterator<Item = &Running> {
+    fn running(&self) -> impl Iterator<Item = &RunningWork> {
         self.running.iter().filter(|running| running.is_in_use())
     }
 
@@ -453,7 +453,7 @@ impl Engine {
 
     /// The time at which work ends, launches its children, or begins to use the engine.
     fn next_change(&self) -> Option<Moment> {
-        let left = |running: &Running| match running.setup {
+        let left = |running: &RunningWork| match running.setup {
             0 => (running.remaining - running.launches_at).div_ceil(running.rate),
             setup => setup,
         };

@@ -18,7 +18,7 @@ const BANDWIDTH: u64 = 18;
 const THRASHES: u32 = 4;
 
 /// Where pages are, or who accesses them: the host, or a device by number.
-pub(super) type Place = Option<usize>;
+pub(super) type PagePlace = Option<usize>;
 
 /// All managed allocations.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Managed(BTreeMap<Pointer, Pages>);
 #[derive(Debug)]
 struct Pages {
     bytes: u64,
-    place: Place,
+    place: PagePlace,
     /// Devices that access them where they are.
     mapped: Vec<usize>,
     moves: u32,
@@ -39,9 +39,9 @@ struct Pages {
 pub(super) struct Fault {
     pub(super) address: Pointer,
     pub(super) bytes: u64,
-    pub(super) by: Place,
+    pub(super) by: PagePlace,
     /// Where the pages were.
-    pub(super) at: Place,
+    pub(super) at: PagePlace,
     pub(super) response: Response,
 }
 
@@ -73,7 +73,7 @@ impl Managed {
     }
 
     /// An access to the pages of the allocation at `address`. `None` if they are there, or mapped.
-    pub(super) fn access(&mut self, address: Pointer, by: Place) -> Option<Fault> {
+    pub(super) fn access(&mut self, address: Pointer, by: PagePlace) -> Option<Fault> {
         let pages = self.0.get_mut(&address)?;
         let is_mapped = by.is_some_and(|device| pages.mapped.contains(&device));
         if pages.place == by || is_mapped {

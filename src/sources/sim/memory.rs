@@ -22,32 +22,32 @@ impl Pointer {
 
 /// The memory of a pointer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct MemoryLocation {
+pub(super) struct PointerMemory {
     /// The number of the device, or `None` for the host.
     pub(super) device: Option<usize>,
     pub(super) kind: MemoryKind,
 }
 
-impl MemoryLocation {
+impl PointerMemory {
     /// Page-locked memory of the host.
-    pub(super) const PINNED: MemoryLocation = MemoryLocation {
+    pub(super) const PINNED: PointerMemory = PointerMemory {
         device: None,
         kind: MemoryKind::PINNED,
     };
-    const PAGEABLE: MemoryLocation = MemoryLocation {
+    const PAGEABLE: PointerMemory = PointerMemory {
         device: None,
         kind: MemoryKind::PAGEABLE,
     };
 
     /// Memory that moves to whoever accesses it.
-    pub(super) const MANAGED: MemoryLocation = MemoryLocation {
+    pub(super) const MANAGED: PointerMemory = PointerMemory {
         device: None,
         kind: MemoryKind::MANAGED,
     };
 
     /// Memory of a device.
-    pub(super) const fn device(number: usize) -> MemoryLocation {
-        MemoryLocation {
+    pub(super) const fn device(number: usize) -> PointerMemory {
+        PointerMemory {
             device: Some(number),
             kind: MemoryKind::DEVICE,
         }
@@ -57,13 +57,13 @@ impl MemoryLocation {
 /// An allocation.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Allocated {
-    pub(super) location: MemoryLocation,
+    pub(super) location: PointerMemory,
     pub(super) bytes: u64,
 }
 
 /// All allocations.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct SimMemory {
     allocated: BTreeMap<Pointer, Allocated>,
     /// Bytes of addresses used per device; addresses are not reused.
     handed_out: BTreeMap<Option<usize>, u64>,
@@ -72,11 +72,11 @@ pub(super) struct Memory {
 /// The alignment of allocations.
 const GRANULARITY: u64 = 2 << 20;
 
-impl Memory {
+impl SimMemory {
     /// Allocates `bytes`, or returns `None` if they exceed the free part of `capacity`.
     pub(super) fn allocate(
         &mut self,
-        location: MemoryLocation,
+        location: PointerMemory,
         bytes: u64,
         capacity: u64,
     ) -> Option<Pointer> {
@@ -101,10 +101,10 @@ impl Memory {
     }
 
     /// The memory at `pointer`. Unknown addresses are pageable host memory.
-    pub(super) fn location(&self, pointer: Pointer) -> MemoryLocation {
+    pub(super) fn location(&self, pointer: Pointer) -> PointerMemory {
         match self.allocated.range(..=pointer).next_back() {
             Some((start, found)) if pointer.0 < start.0 + found.bytes => found.location,
-            _ => MemoryLocation::PAGEABLE,
+            _ => PointerMemory::PAGEABLE,
         }
     }
 
@@ -124,32 +124,29 @@ mod tests {
 
     #[test]
     fn a_pointer_into_an_allocation_leads_to_its_location() {
-        let mut memory = Memory::default();
-        let pinned = memory.allocate(MemoryLocation::PINNED, 100, 1_000).unwrap();
+        let mut memory = SimMemory::default();
+        let pinned = memory.allocate(PointerMemory::PINNED, 100, 1_000).unwrap();
         let device = memory
-            .allocate(MemoryLocation::device(1), 100, 1_000)
+            .allocate(PointerMemory::device(1), 100, 1_000)
             .unwrap();
-        assert_eq!(memory.location(pinned.offset(99)), MemoryLocation::PINNED);
-        assert_eq!(memory.location(device), MemoryLocation::device(1));
-        assert_eq!(
-            memory.location(device.offset(100)),
-            MemoryLocation::PAGEABLE
-        );
+        assert_eq!(memory.location(pinned.offset(99)), PointerMemory::PINNED);
+        assert_eq!(memory.location(device), PointerMemory::device(1));
+        assert_eq!(memory.location(device.offset(100)), PointerMemory::PAGEABLE);
         assert_eq!(
             memory.location(Pointer::pageable(64)),
-            MemoryLocation::PAGEABLE
+            PointerMemory::PAGEABLE
         );
     }
 
     #[test]
     fn memory_runs_out_and_comes_back() {
-        let mut memory = Memory::default();
-        let location = MemoryLocation::device(0);
+        let mut memory = SimMemory::default();
+        let location = PointerMemory::device(0);
         let first = memory.allocate(location, 600, 1_000).unwrap();
         assert_eq!(memory.allocate(location, 600, 1_000), None);
         assert!(
             memory
-                .allocate(MemoryLocation::device(1), 600, 1_000)
+                .allocate(PointerMemory::device(1), 600, 1_000)
                 .is_some()
         );
         assert_eq!(memory.free(first).unwrap().bytes, 600);

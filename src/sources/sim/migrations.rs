@@ -1,10 +1,10 @@
 //! Accesses of the host to managed memory, and the records of page faults and of the migrations that follow.
 
 use super::host::completion_buffers;
-use super::managed::{FAULT, Fault, Place, Response};
+use super::managed::{FAULT, Fault, PagePlace, Response};
 use super::memory::Pointer;
 use super::runtime::{Runtime, count};
-use super::thread::Thread;
+use super::thread::SimThread;
 use super::time::Moment;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::unified_memory;
@@ -13,7 +13,7 @@ use gputrail_record::*;
 /// Bytes of a page.
 const PAGE: u64 = 64 << 10;
 
-impl Thread {
+impl SimThread {
     /// Reads managed memory on the host.
     pub(super) async fn read_managed(&mut self, address: Pointer) {
         let fault = self.runtime.managed.borrow_mut().access(address, None);
@@ -29,7 +29,8 @@ impl Thread {
 impl Runtime {
     /// Writes the records of a fault that occurred at `start`: its counters, and the migration as a copy.
     pub(super) fn record_fault(&self, host: &mut HostThread, fault: &Fault, start: Moment) {
-        let agent = |place: Place| place.map_or(AgentId::NONE, |device| self.devices[device].agent);
+        let agent =
+            |place: PagePlace| place.map_or(AgentId::NONE, |device| self.devices[device].agent);
         let (handled, end) = (start + fault.delay(), start + fault.stall());
         let pages = fault.bytes.div_ceil(PAGE);
         let faults = match fault.by {
@@ -75,7 +76,8 @@ impl Runtime {
             return;
         };
         let device = &self.devices[number];
-        let agent = |place: Place| place.map_or(AgentId::NONE, |device| self.devices[device].agent);
+        let agent =
+            |place: PagePlace| place.map_or(AgentId::NONE, |device| self.devices[device].agent);
         let mut copy = MemoryCopy::blank();
         copy.header = copy.header.with(flags::ASYNCHRONOUS);
         copy.work = WorkHeader {

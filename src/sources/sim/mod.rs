@@ -14,7 +14,7 @@
 //! * `thread` and `enqueue` are the runtime's calls, `kernels` what is launched: by a call, several by one call (`graphs`), or by
 //!   kernels (`children`, each of a `family`). `managed` has memory that moves by page faults, which `migrations` records.
 //! * `collective` is a library on top of the runtime.
-//! * `training` is the program of the [`Demo`].
+//! * `training` is the program of the [`TrainingRun`].
 //!
 //! Threads and records come from a [`Recorder`] whose ticks are
 //! [`TickSource::Virtual`](gputrail_buffer::clock::TickSource::Virtual). Everything behind it is shared with the other
@@ -109,26 +109,26 @@ impl Source for Simulated {
     }
 
     fn operations(&self) -> Vec<OperationInfo> {
-        operations::Function::infos()
+        operations::SimFunction::infos()
     }
 }
 
 /// A small training run on two devices.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Demo {
+pub struct TrainingRun {
     /// The seed. Equal seeds give equal records.
     pub seed: u64,
     /// Steps of the training. Each takes about 20 ms of virtual time and makes about 1500 records.
     pub steps: u64,
 }
 
-impl Default for Demo {
-    fn default() -> Demo {
-        Demo { seed: 1, steps: 6 }
+impl Default for TrainingRun {
+    fn default() -> TrainingRun {
+        TrainingRun { seed: 1, steps: 6 }
     }
 }
 
-/// The work done by a [`Demo`].
+/// The work done by a [`TrainingRun`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct DemoReport {
     /// Devices of the machine.
@@ -149,7 +149,7 @@ pub struct DemoReport {
     pub duration: Nanos,
 }
 
-/// A [`Demo`] that is ready to run.
+/// A [`TrainingRun`] that is ready to run.
 pub struct Simulation {
     steps: u64,
     runtime: Rc<Runtime>,
@@ -233,7 +233,7 @@ const DEVICES: usize = 2;
 /// The id of the virtual process. The ids of its threads follow.
 const PROCESS: ProcessId = ProcessId(4_000);
 
-impl Demo {
+impl TrainingRun {
     /// The process id of the simulated program.
     pub const PROCESS: ProcessId = PROCESS;
 

@@ -23,17 +23,17 @@ macro_rules! functions {
         [$($argument:ident: $kind:ident),*];)*) => {
         /// A function of the simulated runtime.
         #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-        pub(super) enum Function {
+        pub(super) enum SimFunction {
             $($variant = $number,)*
         }
 
-        impl Function {
+        impl SimFunction {
             /// All functions.
-            pub(super) const ALL: &'static [Function] = &[$(Function::$variant),*];
+            pub(super) const ALL: &'static [SimFunction] = &[$(SimFunction::$variant),*];
 
             fn entry(self) -> (&'static str, OperationGroup, u64, &'static [ArgumentInfo]) {
                 match self {
-                    $(Function::$variant => ($name, OperationGroup::$group, $cost, const { &[$(ArgumentInfo {
+                    $(SimFunction::$variant => ($name, OperationGroup::$group, $cost, const { &[$(ArgumentInfo {
                         name: stringify!($argument),
                         type_name: type_name(ArgumentType::$kind),
                         kept: Some(ArgumentType::$kind),
@@ -99,7 +99,7 @@ functions! {
     AllReduce = 65, "simAllReduce", ENQUEUE, 2_800, [bytes: UNSIGNED, devices: UNSIGNED];
 }
 
-impl Function {
+impl SimFunction {
     /// The operation that identifies the function in records.
     pub(super) const fn operation(self) -> Operation {
         Operation {
@@ -120,7 +120,7 @@ impl Function {
 
     /// Names all functions.
     pub(super) fn name_all(names: &Names) {
-        for function in Function::ALL {
+        for function in SimFunction::ALL {
             let info = function.info();
             names.operation(info.operation, info.name, &info.signature(), info.group);
         }
@@ -128,7 +128,7 @@ impl Function {
 
     /// The descriptions of all functions for subscribers.
     pub(super) fn infos() -> Vec<OperationInfo> {
-        let all = Function::ALL.iter();
+        let all = SimFunction::ALL.iter();
         all.map(|function| function.info()).collect()
     }
 

@@ -4,17 +4,17 @@
 //! stream, copies to the copy engine of their direction. A thread of the runtime per device receives completions and
 //! writes their records.
 
-use super::code::{KernelSource, Loaded};
-use super::device::{self, COMPUTE_QUEUES, Device, QueueChoice};
+use super::code::{KernelSource, LoadedModule};
+use super::device::{self, COMPUTE_QUEUES, QueueChoice, SimDevice};
 use super::environment::Readings;
-use super::executor::{Executor, Gate, Halted, Polling};
+use super::executor::{Executor, Halted, Polling, SimGate};
 use super::family::Family;
 use super::host::{completion_buffers, keep_room};
 use super::instructions::CountedInstructions;
-use super::machine::{Command, Demand, Machine};
+use super::machine::{Demand, SimCommand, SimMachine};
 use super::managed::{Fault, Managed};
-use super::memory::Memory;
-use super::operations::Function;
+use super::memory::SimMemory;
+use super::operations::SimFunction;
 use super::random::{Purpose, Random};
 use super::recent::{Recent, WorkIndex};
 use super::time::{HostTime, Moment, us};
@@ -24,7 +24,7 @@ use gputrail_collect::counting::CountingError;
 use gputrail_collect::notify::Followers;
 use gputrail_collect::recorder::Recorder;
 use gputrail_collect::sampling::SamplingError;
-use gputrail_collect::sampling::lines::Lines;
+use gputrail_collect::sampling::lines::WrittenLines;
 use gputrail_collect::switchboard::{Buffers, Switchboard};
 use gputrail_record::*;
 use std::cell::{Cell, RefCell};
@@ -46,11 +46,11 @@ pub(super) const FIRST_THREAD: u32 = 4_001;
 const FIRST_THREAD_HERE: u32 = 1 << 23;
 /// A stream of the program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stream(pub(super) usize);
+pub(super) struct SimStream(pub(super) usize);
 
 /// An event of the program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Event(pub(super) usize);
+pub(super) struct SimEvent(pub(super) usize);
 
 /// A failure of a simulation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -107,18 +107,18 @@ pub(super) struct Runtime {
     pub(super) board: Arc<Switchboard>,
     /// The recording, unless tools alone observe the program.
     pub(super) recorder: Option<Recorder>,
-    pub(super) devices: Vec<Device>,
+    pub(super) devices: Vec<SimDevice>,
     pub(super) streams: RefCell<Vec<StreamState>>,
     pub(super) events: RefCell<Vec<EventState>>,
-    pub(super) memory: RefCell<Memory>,
+    pub(super) memory: RefCell<SimMemory>,
     pub(super) managed: RefCell<Managed>,
     pub(super) graphs: GraphNumbers,
-    pub(super) counts: Counts,
+    pub(super) counts: RuntimeCounts,
     /// The source lines that have been written.
-    lines: Arc<Mutex<Lines>>,
+    lines: Arc<Mutex<WrittenLines>>,
     /// Loaded code by its kernels, shared by the devices.
-    loaded: RefCell<HashMap<*const KernelSource, Rc<Loaded>>>,
-    machine: RefCell<Machine>,
+    loaded: RefCell<HashMap<*const KernelSource, Rc<LoadedModule>>>,
+    machine: RefCell<SimMachine>,
     pub(super) works: RefCell<Recent<WorkState>>,
     seed: u64,
     threads: Cell<u32>,
@@ -132,7 +132,7 @@ pub(super) struct Runtime {
 
 /// Counts for the report.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct RuntimeCounts {
     pub(super) calls: Cell<u64>,
     pub(super) failed_calls: Cell<u64>,
     pub(super) kernels: Cell<u64>,
@@ -174,7 +174,7 @@ pub(super) struct StreamState {
     waits: Vec<WorkIndex>,
     submitted: u64,
     /// The number of commands whose completion the host has seen.
-    completed: Gate,
+    completed: SimGate,
 }
 
 /// An event's state.
@@ -185,7 +185,7 @@ pub(super) struct EventState {
 
 /// The state of a stream when an event was recorded: everything submitted until then.
 struct Recorded {
-    stream: Stream,
+    stream: SimStream,
     submitted: u64,
     last: Option<WorkIndex>,
     /// Waits of the stream that no work has taken over yet.
@@ -197,7 +197,7 @@ pub(super) struct WorkState {
     id: WorkId,
     correlation: CorrelationId,
     device: usize,
-    stream: Stream,
+    stream: SimStream,
     pub(super) queued: Moment,
     pub(super) submitted: Moment,
     /// The buffers that get its completion.
@@ -218,10 +218,10 @@ pub(super) struct WorkState {
 
 /// The target of a host wait.
 pub(super) struct Awaited {
-    pub(super) completed: Gate,
+    pub(super) completed: SimGate,
     pub(super) count: u64,
     pub(super) last: WorkId,
-    pub(super) stream: Stream,
+    pub(super) stream: SimStream,
 }
 
 /// Enqueued work.
@@ -246,15 +246,15 @@ impl Runtime {
             HostTime::Real { .. } => FIRST_THREAD_HERE,
         };
         let lines = Arc::default();
-        let mut machine = Machine::default();
+        let mut machine = SimMachine::default();
         let host_link = machine.engine(HOST_BANDWIDTH);
-        let devices: Vec<Device> = board.names().batch(devices, |names| {
-            Function::name_all(board.names());
-            board.observe(&Function::infos());
+        let devices: Vec<SimDevice> = board.names().batch(devices, |names| {
+            SimFunction::name_all(board.names());
+            board.observe(&SimFunction::infos());
             let numbers = 0..devices;
             let devices = numbers
-                .map(|number| Device::new(board, &mut machine, host_link, seed, number, &lines));
-            let devices: Vec<Device> = devices.collect();
+                .map(|number| SimDevice::new(board, &mut machine, host_link, seed, number, &lines));
+            let devices: Vec<SimDevice> = devices.collect();
             (0..devices.len()).for_each(|number| device::name_links(names, &devices, number));
             devices
         });
@@ -271,7 +271,7 @@ impl Runtime {
             memory: RefCell::default(),
             managed: RefCell::default(),
             graphs: GraphNumbers::default(),
-            counts: Counts::default(),
+            counts: RuntimeCounts::default(),
             lines,
             loaded: RefCell::default(),
             machine: RefCell::new(machine),
@@ -326,10 +326,11 @@ impl Runtime {
     }
 
     /// The code of a module's kernels, loaded once.
-    pub(super) fn load(&self, sources: &'static [KernelSource]) -> Rc<Loaded> {
+    pub(super) fn load(&self, sources: &'static [KernelSource]) -> Rc<LoadedModule> {
         let mut loaded = self.loaded.borrow_mut();
         let of = loaded.entry(sources.as_ptr());
-        of.or_insert_with(|| Rc::new(Loaded::new(sources))).clone()
+        of.or_insert_with(|| Rc::new(LoadedModule::new(sources)))
+            .clone()
     }
 
     fn new_thread(&self, name: &str) -> Option<(HostThread, Random)> {
@@ -390,7 +391,7 @@ impl Runtime {
         device: usize,
         name: &str,
         (priority, flag): (i32, StreamFlag),
-    ) -> Stream {
+    ) -> SimStream {
         let mut streams = self.streams.borrow_mut();
         let before = streams
             .iter()
@@ -409,13 +410,13 @@ impl Runtime {
             last: None,
             waits: Vec::new(),
             submitted: 0,
-            completed: Gate::default(),
+            completed: SimGate::default(),
         });
-        Stream(streams.len() - 1)
+        SimStream(streams.len() - 1)
     }
 
     /// Creates an event on a device.
-    pub(super) fn new_event(&self, device: usize) -> Event {
+    pub(super) fn new_event(&self, device: usize) -> SimEvent {
         let mut events = self.events.borrow_mut();
         let mut record = gputrail_record::Event::blank();
         record.context = self.devices[device].context;
@@ -424,7 +425,7 @@ impl Runtime {
             id: self.names().event(record),
             recorded: None,
         });
-        Event(events.len() - 1)
+        SimEvent(events.len() - 1)
     }
 
     /// Enqueues work in `stream`, or work that `parent` launches, which is no part of the stream's order.
@@ -432,7 +433,7 @@ impl Runtime {
         &self,
         host: &mut HostThread,
         call: &CallInProgress,
-        stream: Stream,
+        stream: SimStream,
         choice: QueueChoice,
         demand: Demand,
         parent: Option<WorkIndex>,
@@ -458,7 +459,7 @@ impl Runtime {
         if choice == QueueChoice::Compute {
             after.extend(device.counters.serialize(machine.next_index()));
         }
-        let index = machine.submit(Command {
+        let index = machine.submit(SimCommand {
             queue: queue.index,
             demand,
             arrives: submitted + Nanos(random.around(1_300, 20)),
@@ -553,7 +554,7 @@ impl Runtime {
     }
 
     /// Records `event` in `stream`.
-    pub(super) fn record(&self, event: Event, stream: Stream) {
+    pub(super) fn record(&self, event: SimEvent, stream: SimStream) {
         let streams = self.streams.borrow();
         let state = &streams[stream.0];
         self.events.borrow_mut()[event.0].recorded = Some(Recorded {
@@ -565,7 +566,7 @@ impl Runtime {
     }
 
     /// Makes the next work of `stream` wait for `event`, if that has been recorded.
-    pub(super) fn wait(&self, stream: Stream, event: Event) {
+    pub(super) fn wait(&self, stream: SimStream, event: SimEvent) {
         if let Some(recorded) = &self.events.borrow()[event.0].recorded {
             let waits = &mut self.streams.borrow_mut()[stream.0].waits;
             waits.extend(recorded.last);
@@ -574,7 +575,7 @@ impl Runtime {
     }
 
     /// The target of a wait for everything in `stream`.
-    pub(super) fn awaited(&self, stream: Stream) -> Awaited {
+    pub(super) fn awaited(&self, stream: SimStream) -> Awaited {
         let streams = self.streams.borrow();
         let state = &streams[stream.0];
         Awaited {
@@ -586,7 +587,7 @@ impl Runtime {
     }
 
     /// The target of a wait for `event`, if it has been recorded.
-    pub(super) fn awaited_event(&self, event: Event) -> Option<Awaited> {
+    pub(super) fn awaited_event(&self, event: SimEvent) -> Option<Awaited> {
         let events = self.events.borrow();
         let recorded = events[event.0].recorded.as_ref()?;
         Some(Awaited {

@@ -15,18 +15,18 @@
 use super::code::LoadedKernel;
 use super::compute_units::{COMPUTE_UNITS, hardware};
 use super::host::keep_room;
-use super::machine::Span;
+use super::machine::ShareSpan;
 use super::random::{Purpose, Random};
 use super::recent::WorkIndex;
-use super::time::{DeviceClock, Moment};
-use super::waves::{Did, SIMDS, Seen, Visit, Window};
+use super::time::{Moment, SimClock};
+use super::waves::{Did, SIMDS, SampledWave, Visit, WaveWindow};
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_code::aggregate::Aggregates;
 use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::recorder::Recorder;
-use gputrail_collect::sampling::Delivery;
-use gputrail_collect::sampling::lines::{InstructionPlace, Lines};
+use gputrail_collect::sampling::SampleDelivery;
+use gputrail_collect::sampling::lines::{InstructionPlace, WrittenLines};
 use gputrail_interface::sampling::{Configuration, Deliver, Request};
 use gputrail_record::*;
 use std::collections::BTreeMap;
@@ -100,24 +100,24 @@ struct SamplerState {
     elsewhere: Option<Request>,
     request: Option<Request>,
     /// Set while sampling is started.
-    delivery: Option<Delivery>,
+    delivery: Option<SampleDelivery>,
     host: Option<(HostThread, Option<Recorder>)>,
     /// The number of visits.
     turn: u64,
     /// The number of the next interval, and the moment of its sample in cycles since the beginning.
     next: (u64, u64),
-    dispatches: BTreeMap<WorkIndex, Dispatch>,
+    dispatches: BTreeMap<WorkIndex, SampledDispatch>,
     buffered: Vec<BufferedSample>,
     aggregates: Aggregates,
-    lines: Arc<Mutex<Lines>>,
+    lines: Arc<Mutex<WrittenLines>>,
     /// The fill level of the device's memory in thousandths of a sample, at this moment.
     memory: (u64, Moment),
 }
 
 /// A dispatch that has not ended.
-struct Dispatch {
+struct SampledDispatch {
     launched: Launched,
-    window: Option<Arc<Window>>,
+    window: Option<Arc<WaveWindow>>,
     start: Option<Moment>,
     total: u64,
     dropped: u64,
@@ -135,7 +135,7 @@ impl DeviceSampler {
         agent: AgentId,
         seed: u64,
         number: usize,
-        lines: &Arc<Mutex<Lines>>,
+        lines: &Arc<Mutex<WrittenLines>>,
     ) -> DeviceSampler {
         DeviceSampler(Mutex::new(SamplerState {
             agent,
@@ -178,7 +178,7 @@ impl DeviceSampler {
     pub(super) fn launched(&self, index: WorkIndex, launched: impl FnOnce() -> Launched) {
         let mut state = lock_std(&self.0);
         if state.request.is_some() {
-            let dispatch = Dispatch {
+            let dispatch = SampledDispatch {
                 launched: launched(),
                 window: None,
                 start: None,
@@ -190,7 +190,7 @@ impl DeviceSampler {
     }
 
     /// Samples a span of use of the compute units.
-    pub(super) fn ran(&self, span: &Span, clock: &mut DeviceClock) {
+    pub(super) fn ran(&self, span: &ShareSpan, clock: &mut SimClock) {
         let mut state = lock_std(&self.0);
         for (work, _) in &span.shares {
             if let Some(dispatch) = state.dispatches.get_mut(work) {
@@ -266,7 +266,7 @@ fn start_of_cycle(start: Moment, cycle: u64) -> Moment {
 }
 
 /// The compute units in use, each with the work that has the greater part of it.
-fn units(span: &Span) -> impl Iterator<Item = (u64, WorkIndex)> {
+fn units(span: &ShareSpan) -> impl Iterator<Item = (u64, WorkIndex)> {
     let mut before = 0;
     span.shares.iter().flat_map(move |(work, share)| {
         let units = (before + 500) / 1_000..(before + share + 500) / 1_000;
@@ -279,9 +279,9 @@ impl SamplerState {
     fn sample(
         &mut self,
         request: Request,
-        delivery: Delivery,
-        span: &Span,
-        clock: &mut DeviceClock,
+        delivery: SampleDelivery,
+        span: &ShareSpan,
+        clock: &mut SimClock,
     ) {
         let interval = match request.unit {
             SamplingUnit::TIME => cycles(Nanos(request.interval)),
@@ -312,9 +312,9 @@ impl SamplerState {
         &mut self,
         at: Moment,
         method: SamplingMethod,
-        delivery: Delivery,
-        span: &Span,
-        clock: &mut DeviceClock,
+        delivery: SampleDelivery,
+        span: &ShareSpan,
+        clock: &mut SimClock,
     ) {
         self.turn += 1;
         let time = clock.read(at);
@@ -337,9 +337,9 @@ impl SamplerState {
     fn sample_instructions(
         &mut self,
         request: Request,
-        delivery: Delivery,
-        span: &Span,
-        clock: &mut DeviceClock,
+        delivery: SampleDelivery,
+        span: &ShareSpan,
+        clock: &mut SimClock,
     ) {
         let mut sampled = Vec::new();
         for (unit, work) in units(span) {
@@ -380,7 +380,7 @@ impl SamplerState {
         unit: u64,
         work: WorkIndex,
         now: Moment,
-    ) -> Option<(Arc<Window>, u64, Moment)> {
+    ) -> Option<(Arc<WaveWindow>, u64, Moment)> {
         let dispatch = self.dispatches.get_mut(&work)?;
         let launched = &dispatch.launched;
         let window = dispatch.window.get_or_insert_with(|| {
@@ -399,7 +399,7 @@ impl SamplerState {
         work: WorkIndex,
         (at, time): (Moment, DeviceTime),
         method: SamplingMethod,
-        delivery: Delivery,
+        delivery: SampleDelivery,
     ) {
         let Some((window, phase, start)) = self.window(unit, work, at) else {
             return;
@@ -411,7 +411,7 @@ impl SamplerState {
         let seen = match method {
             SamplingMethod::STOCHASTIC => window.look(visit),
             _ => {
-                let delay = Window::trap_delay(&mut self.random);
+                let delay = WaveWindow::trap_delay(&mut self.random);
                 window.trap(visit, delay)
             }
         };
@@ -427,8 +427,8 @@ impl SamplerState {
         work: WorkIndex,
         times: (Moment, Moment, DeviceTime),
         method: SamplingMethod,
-        seen: &Seen,
-        delivery: Delivery,
+        seen: &SampledWave,
+        delivery: SampleDelivery,
     ) {
         let Some(dispatch) = self.dispatches.get_mut(&work) else {
             return;
@@ -481,14 +481,14 @@ impl SamplerState {
     }
 }
 
-impl Dispatch {
+impl SampledDispatch {
     fn buffered(
         &self,
         agent: AgentId,
         method: SamplingMethod,
         unit: u64,
         (at, start, time): (Moment, Moment, DeviceTime),
-        seen: &Seen,
+        seen: &SampledWave,
     ) -> BufferedSample {
         let Launched {
             work,
@@ -581,7 +581,7 @@ impl Provider<Request> for DeviceSampler {
         lock_std(&self.0).request = None;
     }
 
-    fn start(&self, to: Delivery) {
+    fn start(&self, to: SampleDelivery) {
         lock_std(&self.0).delivery = Some(to);
     }
 

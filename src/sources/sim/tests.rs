@@ -47,10 +47,10 @@ pub(super) fn options() -> RecorderOptions {
     }
 }
 
-fn run_into(options: &RecorderOptions, demo: Demo) -> (Vec<u8>, DemoReport, Reader) {
+fn run_into(options: &RecorderOptions, demo: TrainingRun) -> (Vec<u8>, DemoReport, Reader) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("demo.gputrail");
-    let header = Recorder::file_header(TickSource::Virtual, Demo::PROCESS);
+    let header = Recorder::file_header(TickSource::Virtual, TrainingRun::PROCESS);
     let writer = Writer::create(&path, &header).unwrap();
     let recorder = Recorder::start(options, None, writer).unwrap();
     let report = demo.run(&recorder).unwrap();
@@ -61,7 +61,7 @@ fn run_into(options: &RecorderOptions, demo: Demo) -> (Vec<u8>, DemoReport, Read
 }
 
 impl Run {
-    fn of(demo: Demo) -> Run {
+    fn of(demo: TrainingRun) -> Run {
         let (bytes, report, reader) = run_into(&options(), demo);
         assert!(reader.ended());
         let mut records = Vec::new();
@@ -156,7 +156,7 @@ impl Run {
 }
 
 fn demo() -> Run {
-    Run::of(Demo { seed: 7, steps: 3 })
+    Run::of(TrainingRun { seed: 7, steps: 3 })
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn the_same_seed_gives_the_same_bytes() {
 
 #[test]
 fn another_seed_gives_another_run_of_the_same_shape() {
-    let (one, other) = (demo(), Run::of(Demo { seed: 8, steps: 3 }));
+    let (one, other) = (demo(), Run::of(TrainingRun { seed: 8, steps: 3 }));
     assert!(one.bytes != other.bytes);
     assert_eq!(one.kernels.len(), other.kernels.len());
     let gap = one.report.duration.0.abs_diff(other.report.duration.0);
@@ -199,7 +199,7 @@ fn a_pool_that_is_too_small_for_the_run_loses_nothing() {
         block_bytes: 4 << 10,
         ..options()
     };
-    let demo = Demo { seed: 7, steps: 1 };
+    let demo = TrainingRun { seed: 7, steps: 1 };
     let (_, report, reader) = run_into(&small, demo);
     let mut chunks = reader.chunks();
     let mut calls = 0;
@@ -625,7 +625,7 @@ fn everything_has_a_name() {
         assert!(!metadata.string(symbol.name).is_empty());
         assert!(metadata.code_objects.contains_key(&symbol.code_object));
     }
-    assert_eq!(metadata.process.unwrap().id, Demo::PROCESS);
+    assert_eq!(metadata.process.unwrap().id, TrainingRun::PROCESS);
 }
 
 #[test]

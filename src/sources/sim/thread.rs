@@ -2,40 +2,40 @@
 //!
 //! This module has the common part of all calls and those that do not enqueue work; see `kernels` and `enqueue` for the others.
 
-use super::callbacks::{self, Site};
+use super::callbacks::{self, SimSite};
 use super::device::DEVICE_MEMORY;
-use super::host::{Host, HostRef};
-use super::memory::{MemoryLocation, Pointer};
-use super::operations::Function;
+use super::host::{HostRef, HostState};
+use super::memory::{Pointer, PointerMemory};
+use super::operations::SimFunction;
 use super::random::Random;
-use super::runtime::{Awaited, Event, HOST_MEMORY, Runtime, Stream, count};
+use super::runtime::{Awaited, HOST_MEMORY, Runtime, SimEvent, SimStream, count};
 use gputrail_collect::correlation::{CallInProgress, Extra};
-use gputrail_collect::switchboard::Within;
+use gputrail_collect::switchboard::ReportedPart;
 use gputrail_interface::operations::{memory_allocation, resource, synchronization};
 use gputrail_record::*;
 use std::rc::Rc;
 
 /// The status that a call returns.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Status(pub(super) i32);
+pub(super) struct CallStatus(pub(super) i32);
 
-impl Status {
-    pub(super) const SUCCESS: Status = Status(0);
-    pub(super) const INVALID_VALUE: Status = Status(1);
-    pub(super) const OUT_OF_MEMORY: Status = Status(2);
-    pub(super) const NOT_READY: Status = Status(3);
+impl CallStatus {
+    pub(super) const SUCCESS: CallStatus = CallStatus(0);
+    pub(super) const INVALID_VALUE: CallStatus = CallStatus(1);
+    pub(super) const OUT_OF_MEMORY: CallStatus = CallStatus(2);
+    pub(super) const NOT_READY: CallStatus = CallStatus(3);
 }
 
 /// A thread of the program.
-pub(super) struct Thread {
+pub(super) struct SimThread {
     pub(super) runtime: Rc<Runtime>,
-    host: Host,
+    host: HostState,
     pub(super) random: Random,
     /// The current device.
     pub(super) device: usize,
-    last_error: Status,
+    last_error: CallStatus,
     /// Calls in progress: their functions and arguments.
-    open: Vec<(Function, Vec<u64>)>,
+    open: Vec<(SimFunction, Vec<u64>)>,
 }
 
 /// The operation under which subscribers see a wait.
@@ -51,14 +51,14 @@ const STACK: usize = 0x7ffd_0000_0000;
 /// The size of a stack frame.
 const FRAME: usize = 0xc0;
 
-impl Thread {
-    pub(super) fn new(runtime: Rc<Runtime>, host: Host, random: Random) -> Thread {
-        Thread {
+impl SimThread {
+    pub(super) fn new(runtime: Rc<Runtime>, host: HostState, random: Random) -> SimThread {
+        SimThread {
             runtime,
             host,
             random,
             device: 0,
-            last_error: Status::SUCCESS,
+            last_error: CallStatus::SUCCESS,
             open: Vec::new(),
         }
     }
@@ -69,7 +69,7 @@ impl Thread {
     }
 
     /// The thread as callbacks see it.
-    pub(super) fn site(&mut self) -> Site {
+    pub(super) fn site(&mut self) -> SimSite {
         self.host.site()
     }
 
@@ -80,7 +80,11 @@ impl Thread {
     }
 
     /// Enters a call. Its host time passes before it takes effect.
-    pub(super) async fn enter(&mut self, function: Function, arguments: &[u64]) -> CallInProgress {
+    pub(super) async fn enter(
+        &mut self,
+        function: SimFunction,
+        arguments: &[u64],
+    ) -> CallInProgress {
         self.runtime.keep_room();
         self.open.push((function, arguments.to_vec()));
         let frame = STACK - self.open.len() * FRAME;
@@ -99,17 +103,17 @@ impl Thread {
     pub(super) async fn exit<R>(
         &mut self,
         call: CallInProgress,
-        result: Result<R, Status>,
-    ) -> Result<R, Status> {
+        result: Result<R, CallStatus>,
+    ) -> Result<R, CallStatus> {
         self.compute(Nanos(90)).await;
         let open = self.open.pop();
         let counts = &self.runtime.counts;
         count(&counts.calls);
         let mut extra = Extra::NONE;
         let status = match &result {
-            Ok(_) => Status::SUCCESS,
+            Ok(_) => CallStatus::SUCCESS,
             // Not an error.
-            Err(Status::NOT_READY) => Status::NOT_READY,
+            Err(CallStatus::NOT_READY) => CallStatus::NOT_READY,
             Err(status) => {
                 count(&counts.failed_calls);
                 self.last_error = *status;
@@ -128,7 +132,7 @@ impl Thread {
     }
 
     /// A call without further records.
-    async fn plain(&mut self, function: Function, arguments: &[u64]) {
+    async fn plain(&mut self, function: SimFunction, arguments: &[u64]) {
         let call = self.enter(function, arguments).await;
         let _ = self.exit(call, Ok(())).await;
     }
@@ -145,11 +149,11 @@ impl Thread {
     }
 
     pub(super) async fn init(&mut self) {
-        self.plain(Function::Init, &[0]).await;
+        self.plain(SimFunction::Init, &[0]).await;
     }
 
     pub(super) async fn shutdown(&mut self) {
-        let call = self.enter(Function::Shutdown, &[]).await;
+        let call = self.enter(SimFunction::Shutdown, &[]).await;
         let site = self.site();
         for device in self.runtime.devices.iter() {
             for queue in device.queue_ids() {
@@ -162,14 +166,14 @@ impl Thread {
     }
 
     pub(super) async fn device_count(&mut self) -> usize {
-        self.plain(Function::GetDeviceCount, &[]).await;
+        self.plain(SimFunction::GetDeviceCount, &[]).await;
         self.runtime.devices.len()
     }
 
-    pub(super) async fn set_device(&mut self, device: usize) -> Result<(), Status> {
-        let call = self.enter(Function::SetDevice, &[device as u64]).await;
+    pub(super) async fn set_device(&mut self, device: usize) -> Result<(), CallStatus> {
+        let call = self.enter(SimFunction::SetDevice, &[device as u64]).await;
         if device >= self.runtime.devices.len() {
-            return self.exit(call, Err(Status::INVALID_VALUE)).await;
+            return self.exit(call, Err(CallStatus::INVALID_VALUE)).await;
         }
         self.device = device;
         self.exit(call, Ok(())).await
@@ -177,29 +181,30 @@ impl Thread {
 
     pub(super) async fn device_attribute(&mut self, attribute: u64) {
         let arguments = [attribute, self.device as u64];
-        self.plain(Function::DeviceGetAttribute, &arguments).await;
+        self.plain(SimFunction::DeviceGetAttribute, &arguments)
+            .await;
     }
 
     pub(super) async fn memory_info(&mut self) {
-        self.plain(Function::MemGetInfo, &[]).await;
+        self.plain(SimFunction::MemGetInfo, &[]).await;
     }
 
     /// Returns and clears the last error of this thread.
-    pub(super) async fn last_error(&mut self) -> Status {
-        self.plain(Function::GetLastError, &[]).await;
-        std::mem::replace(&mut self.last_error, Status::SUCCESS)
+    pub(super) async fn last_error(&mut self) -> CallStatus {
+        self.plain(SimFunction::GetLastError, &[]).await;
+        std::mem::replace(&mut self.last_error, CallStatus::SUCCESS)
     }
 
-    pub(super) async fn malloc(&mut self, bytes: u64) -> Result<Pointer, Status> {
-        let location = MemoryLocation::device(self.device);
-        self.allocate(Function::Malloc, location, bytes, DEVICE_MEMORY)
+    pub(super) async fn malloc(&mut self, bytes: u64) -> Result<Pointer, CallStatus> {
+        let location = PointerMemory::device(self.device);
+        self.allocate(SimFunction::Malloc, location, bytes, DEVICE_MEMORY)
             .await
     }
 
-    pub(super) async fn malloc_host(&mut self, bytes: u64) -> Result<Pointer, Status> {
+    pub(super) async fn malloc_host(&mut self, bytes: u64) -> Result<Pointer, CallStatus> {
         self.allocate(
-            Function::MallocHost,
-            MemoryLocation::PINNED,
+            SimFunction::MallocHost,
+            PointerMemory::PINNED,
             bytes,
             HOST_MEMORY,
         )
@@ -207,9 +212,9 @@ impl Thread {
     }
 
     /// Allocates memory that moves to whoever accesses it. Its pages are the host's at first.
-    pub(super) async fn malloc_managed(&mut self, bytes: u64) -> Result<Pointer, Status> {
-        let location = MemoryLocation::MANAGED;
-        let function = Function::MallocManaged;
+    pub(super) async fn malloc_managed(&mut self, bytes: u64) -> Result<Pointer, CallStatus> {
+        let location = PointerMemory::MANAGED;
+        let function = SimFunction::MallocManaged;
         let pointer = self
             .allocate(function, location, bytes, HOST_MEMORY)
             .await?;
@@ -219,18 +224,18 @@ impl Thread {
 
     async fn allocate(
         &mut self,
-        function: Function,
-        location: MemoryLocation,
+        function: SimFunction,
+        location: PointerMemory,
         bytes: u64,
         capacity: u64,
-    ) -> Result<Pointer, Status> {
+    ) -> Result<Pointer, CallStatus> {
         let call = self.enter(function, &[bytes]).await;
         let pointer = self
             .runtime
             .memory
             .borrow_mut()
             .allocate(location, bytes, capacity);
-        let result = pointer.ok_or(Status::OUT_OF_MEMORY);
+        let result = pointer.ok_or(CallStatus::OUT_OF_MEMORY);
         if let Some(pointer) = pointer {
             self.allocation(
                 &call,
@@ -243,12 +248,12 @@ impl Thread {
         self.exit(call, result).await
     }
 
-    pub(super) async fn free(&mut self, pointer: Pointer) -> Result<(), Status> {
-        let pinned = self.runtime.memory.borrow().location(pointer) == MemoryLocation::PINNED;
+    pub(super) async fn free(&mut self, pointer: Pointer) -> Result<(), CallStatus> {
+        let pinned = self.runtime.memory.borrow().location(pointer) == PointerMemory::PINNED;
         let function = if pinned {
-            Function::FreeHost
+            SimFunction::FreeHost
         } else {
-            Function::Free
+            SimFunction::Free
         };
         let call = self.enter(function, &[pointer.0]).await;
         self.runtime.managed.borrow_mut().remove(pointer);
@@ -257,7 +262,7 @@ impl Thread {
             let free = AllocationOperation::FREE;
             self.allocation(&call, free, freed.location, pointer, freed.bytes);
         }
-        self.exit(call, freed.map(|_| ()).ok_or(Status::INVALID_VALUE))
+        self.exit(call, freed.map(|_| ()).ok_or(CallStatus::INVALID_VALUE))
             .await
     }
 
@@ -265,7 +270,7 @@ impl Thread {
         &mut self,
         call: &CallInProgress,
         operation: AllocationOperation,
-        location: MemoryLocation,
+        location: PointerMemory,
         pointer: Pointer,
         bytes: u64,
     ) {
@@ -286,9 +291,23 @@ impl Thread {
             _ => memory_allocation::ALLOCATE,
         };
         let none = KernelId::NONE;
-        callbacks::begin(&self.site(), call, Within::Work, operation, none, &record);
+        callbacks::begin(
+            &self.site(),
+            call,
+            ReportedPart::Work,
+            operation,
+            none,
+            &record,
+        );
         self.host().write(record);
-        callbacks::end(&self.site(), call, Within::Work, operation, none, &record);
+        callbacks::end(
+            &self.site(),
+            call,
+            ReportedPart::Work,
+            operation,
+            none,
+            &record,
+        );
     }
 
     pub(super) async fn stream_create(
@@ -296,8 +315,10 @@ impl Thread {
         name: &str,
         priority: i32,
         flag: StreamFlag,
-    ) -> Stream {
-        let call = self.enter(Function::StreamCreate, &[priority as u64]).await;
+    ) -> SimStream {
+        let call = self
+            .enter(SimFunction::StreamCreate, &[priority as u64])
+            .await;
         let stream = self.runtime.new_stream(self.device, name, (priority, flag));
         let id = self.stream_id(stream) as u32;
         callbacks::object::<gputrail_record::Stream>(
@@ -310,41 +331,43 @@ impl Thread {
         stream
     }
 
-    pub(super) async fn stream_destroy(&mut self, stream: Stream) {
+    pub(super) async fn stream_destroy(&mut self, stream: SimStream) {
         let id = self.stream_id(stream);
-        let call = self.enter(Function::StreamDestroy, &[id]).await;
+        let call = self.enter(SimFunction::StreamDestroy, &[id]).await;
         let (gone, id) = (resource::STREAM_DESTROYED, id as u32);
         callbacks::object::<gputrail_record::Stream>(&self.site(), &call, gone, id);
         let _ = self.exit(call, Ok(())).await;
     }
 
-    pub(super) async fn event_create(&mut self) -> Event {
-        let call = self.enter(Function::EventCreate, &[]).await;
+    pub(super) async fn event_create(&mut self) -> SimEvent {
+        let call = self.enter(SimFunction::EventCreate, &[]).await;
         let event = self.runtime.new_event(self.device);
         let _ = self.exit(call, Ok(())).await;
         event
     }
 
-    pub(super) async fn event_destroy(&mut self, event: Event) {
+    pub(super) async fn event_destroy(&mut self, event: SimEvent) {
         let id = self.event_id(event);
-        self.plain(Function::EventDestroy, &[id.0.into()]).await;
+        self.plain(SimFunction::EventDestroy, &[id.0.into()]).await;
     }
 
     /// Returns `NOT_READY` unless the work captured by the event has completed.
-    pub(super) async fn event_query(&mut self, event: Event) -> Result<(), Status> {
+    pub(super) async fn event_query(&mut self, event: SimEvent) -> Result<(), CallStatus> {
         let id = self.event_id(event);
-        let call = self.enter(Function::EventQuery, &[id.0.into()]).await;
+        let call = self.enter(SimFunction::EventQuery, &[id.0.into()]).await;
         let result = match self.runtime.awaited_event(event) {
-            Some(awaited) if awaited.completed.count() < awaited.count => Err(Status::NOT_READY),
+            Some(awaited) if awaited.completed.count() < awaited.count => {
+                Err(CallStatus::NOT_READY)
+            }
             _ => Ok(()),
         };
         self.exit(call, result).await
     }
 
     /// Waits for all work in the stream.
-    pub(super) async fn stream_synchronize(&mut self, stream: Stream) {
+    pub(super) async fn stream_synchronize(&mut self, stream: SimStream) {
         let id = self.stream_id(stream);
-        let call = self.enter(Function::StreamSynchronize, &[id]).await;
+        let call = self.enter(SimFunction::StreamSynchronize, &[id]).await;
         let awaited = self.runtime.awaited(stream);
         let what = SynchronizationType::STREAM_SYNCHRONIZE;
         self.synchronize(&call, what, &awaited, None).await;
@@ -352,9 +375,11 @@ impl Thread {
     }
 
     /// Waits for the work captured by the event.
-    pub(super) async fn event_synchronize(&mut self, event: Event) {
+    pub(super) async fn event_synchronize(&mut self, event: SimEvent) {
         let id = self.event_id(event);
-        let call = self.enter(Function::EventSynchronize, &[id.0.into()]).await;
+        let call = self
+            .enter(SimFunction::EventSynchronize, &[id.0.into()])
+            .await;
         if let Some(awaited) = self.runtime.awaited_event(event) {
             let what = SynchronizationType::EVENT_SYNCHRONIZE;
             self.synchronize(&call, what, &awaited, Some(id)).await;
@@ -364,10 +389,10 @@ impl Thread {
 
     /// Waits for all work on the device.
     pub(super) async fn device_synchronize(&mut self) {
-        let call = self.enter(Function::DeviceSynchronize, &[]).await;
+        let call = self.enter(SimFunction::DeviceSynchronize, &[]).await;
         let streams = self.runtime.streams.borrow().len();
         let of_device = (0..streams)
-            .map(Stream)
+            .map(SimStream)
             .filter(|stream| self.runtime.streams.borrow()[stream.0].device == self.device);
         let all: Vec<Awaited> = of_device
             .map(|stream| self.runtime.awaited(stream))
@@ -375,7 +400,14 @@ impl Thread {
         let what = SynchronizationType::CONTEXT_SYNCHRONIZE;
         let before = self.synchronization(&call, what);
         let (operation, none) = (wait(what), KernelId::NONE);
-        callbacks::begin(&self.site(), &call, Within::Wait, operation, none, &before);
+        callbacks::begin(
+            &self.site(),
+            &call,
+            ReportedPart::Wait,
+            operation,
+            none,
+            &before,
+        );
         for awaited in &all {
             awaited
                 .completed
@@ -387,7 +419,14 @@ impl Thread {
             record.waited_for = last.last;
             self.host().write(record);
         }
-        callbacks::end(&self.site(), &call, Within::Wait, operation, none, &record);
+        callbacks::end(
+            &self.site(),
+            &call,
+            ReportedPart::Wait,
+            operation,
+            none,
+            &record,
+        );
         let _ = self.exit(call, Ok(())).await;
     }
 
@@ -402,7 +441,14 @@ impl Thread {
         let before = self.synchronization(call, what);
         let operation = wait(what);
         let none = KernelId::NONE;
-        callbacks::begin(&self.site(), call, Within::Wait, operation, none, &before);
+        callbacks::begin(
+            &self.site(),
+            call,
+            ReportedPart::Wait,
+            operation,
+            none,
+            &before,
+        );
         awaited
             .completed
             .wait(&self.runtime.executor, awaited.count)
@@ -413,7 +459,14 @@ impl Thread {
         record.events = event.is_some().into();
         record.waited_for = awaited.last;
         self.host().write(record);
-        callbacks::end(&self.site(), call, Within::Wait, operation, none, &record);
+        callbacks::end(
+            &self.site(),
+            call,
+            ReportedPart::Wait,
+            operation,
+            none,
+            &record,
+        );
     }
 
     /// The record of a synchronization that ends now.
@@ -438,11 +491,11 @@ impl Thread {
         record
     }
 
-    pub(super) fn stream_id(&self, stream: Stream) -> u64 {
+    pub(super) fn stream_id(&self, stream: SimStream) -> u64 {
         self.runtime.streams.borrow()[stream.0].id.0.into()
     }
 
-    pub(super) fn event_id(&self, event: Event) -> EventId {
+    pub(super) fn event_id(&self, event: SimEvent) -> EventId {
         self.runtime.events.borrow()[event.0].id
     }
 }

@@ -86,14 +86,14 @@ impl HostTime {
 /// The clock of a device: nanoseconds from its own start, at a varying rate that differs from the host's by some parts
 /// per million.
 #[derive(Clone, Debug)]
-pub(super) struct DeviceClock {
+pub(super) struct SimClock {
     random: Random,
     /// The device times at which segments of [`SEGMENT`] nanoseconds begin; never empty.
-    segments: Vec<Segment>,
+    segments: Vec<ClockSegment>,
 }
 
 #[derive(Copy, Clone, Debug)]
-struct Segment {
+struct ClockSegment {
     device: u64,
     /// The deviation of the device's rate in parts per billion.
     drift: i64,
@@ -102,15 +102,15 @@ struct Segment {
 /// The interval in which the rate changes, in nanoseconds.
 const SEGMENT: u64 = 25_000_000;
 
-impl DeviceClock {
+impl SimClock {
     /// The clock of device `number`.
-    pub(super) fn new(seed: u64, number: usize) -> DeviceClock {
+    pub(super) fn new(seed: u64, number: usize) -> SimClock {
         let mut random = Random::fork(seed, Purpose::Clock, number);
-        let first = Segment {
+        let first = ClockSegment {
             device: 40_000_000_000 + random.below(20_000_000_000),
             drift: random.below(80_000) as i64 - 40_000,
         };
-        DeviceClock {
+        SimClock {
             random,
             segments: vec![first],
         }
@@ -122,7 +122,7 @@ impl DeviceClock {
         let index = (since / SEGMENT) as usize;
         while self.segments.len() <= index {
             let last = *self.segments.last().expect("never empty");
-            self.segments.push(Segment {
+            self.segments.push(ClockSegment {
                 device: last.at(SEGMENT),
                 drift: last.drift + self.random.below(2_001) as i64 - 1_000,
             });
@@ -143,7 +143,7 @@ impl DeviceClock {
     }
 }
 
-impl Segment {
+impl ClockSegment {
     fn at(self, offset: u64) -> u64 {
         (self.device + offset).wrapping_add_signed(offset as i64 * self.drift / 1_000_000_000)
     }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_device_clock_never_goes_back_and_drifts_by_parts_per_million() {
         for number in 0..8 {
-            let mut clock = DeviceClock::new(3, number);
+            let mut clock = SimClock::new(3, number);
             let begin = clock.read(Moment::BEGIN).0;
             let mut last = begin;
             for step in 1..2_000 {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_pair_encloses_the_moment_it_was_read_at() {
-        let mut clock = DeviceClock::new(3, 0);
+        let mut clock = SimClock::new(3, 0);
         let moment = Moment::BEGIN + us(777);
         let pair = clock.pair(AgentId(1), moment, HostTime::Virtual);
         assert!(pair.before < pair.after);

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::Output;
+use super::StreamOutput;
 use super::links::LinksOfCall;
 use super::process::{ProcessStream, TimedCall};
-use crate::model::nesting::Step;
+use crate::model::nesting::NestingStep;
 use crate::model::{Call, EventId, Parameter, Value};
 use gputrail_capture::Metadata;
 use gputrail_record::{
@@ -18,7 +18,7 @@ const MAX_ARGUMENTS: usize = 1 << 16;
 
 impl ProcessStream<'_> {
     #[inline(never)]
-    pub(super) fn call(&mut self, output: &mut Output<'_>, record: &Api) -> io::Result<()> {
+    pub(super) fn call(&mut self, output: &mut StreamOutput<'_>, record: &Api) -> io::Result<()> {
         let [start, end] = self.host.all_to_boottime([record.start, record.end]);
         let start = self.time_or_latest(start);
         let ended = record.end.is_some() && !record.header.has(flags::UNFINISHED);
@@ -52,15 +52,17 @@ impl ProcessStream<'_> {
     #[inline(never)]
     pub(super) fn pass_on_calls(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         place: usize,
         call: Option<TimedCall>,
     ) -> io::Result<()> {
         self.threads[place].links.sort();
         let mut nesting = std::mem::take(&mut self.threads[place].nesting);
-        let step = |step: Step<'_, TimedCall>| match step {
-            Step::Begin(call) => self.pass_on_call(output, place, call, call.end.is_some()),
-            Step::End(time, _) => output.stream.consumer.end(self.threads[place].track, time),
+        let step = |step: NestingStep<'_, TimedCall>| match step {
+            NestingStep::Begin(call) => self.pass_on_call(output, place, call, call.end.is_some()),
+            NestingStep::End(time, _) => {
+                output.stream.consumer.end(self.threads[place].track, time)
+            }
         };
         let done = match call {
             Some(call) => nesting.add(call, step),
@@ -75,7 +77,7 @@ impl ProcessStream<'_> {
     #[inline(always)]
     fn pass_on_call(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         place: usize,
         call: &TimedCall,
         open: bool,
@@ -142,7 +144,7 @@ impl ProcessStream<'_> {
     /// Keeps the arguments of a call until the call comes.
     pub(super) fn arguments(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
         arguments: &Arguments,
     ) -> io::Result<()> {
@@ -170,7 +172,7 @@ impl ProcessStream<'_> {
     /// Notes that the call `call` of `thread` submitted the work of `event`, or `waited` for it.
     pub(super) fn link(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
         call: CorrelationId,
         event: EventId,

@@ -6,12 +6,12 @@ use std::io;
 
 use super::agents::Agents;
 use super::process::ProcessStream;
-use super::{Output, Report};
+use super::{Report, StreamOutput};
 use crate::model::{
     AgentIndex, Consumer, Machine, ProcessIndex, Producer, Stream, SystemClocks, TraceHeader,
 };
 use gputrail_buffer::clock::{HostClock, TickSource};
-use gputrail_capture::{FileHeader, Finding, Metadata, Reader};
+use gputrail_capture::{CaptureFinding, FileHeader, Metadata, Reader};
 use gputrail_record::{AgentId, ClockSnapshot};
 
 /// Clock snapshots that follow another one within this time are left out, ns.
@@ -52,7 +52,7 @@ impl Producer for Captures<'_> {
 
     fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Report> {
         let Captures { captures, options } = self;
-        let mut output = Output {
+        let mut output = StreamOutput {
             stream: Stream::new(consumer),
             options,
             report: Report::default(),
@@ -111,14 +111,14 @@ fn one(
     capture: &Reader,
     process: ProcessIndex,
     agents: HashMap<AgentId, AgentIndex>,
-    output: &mut Output<'_>,
-) -> io::Result<Vec<Finding>> {
+    output: &mut StreamOutput<'_>,
+) -> io::Result<Vec<CaptureFinding>> {
     let mut findings = capture.findings().to_vec();
     let (ticks, host) = match host_clock(capture.header(), &capture.metadata().snapshots) {
         Ok(clock) => clock,
         Err(what) => {
             let what = format!("{what}; its records are left out");
-            findings.push(Finding { offset: 0, what });
+            findings.push(CaptureFinding { offset: 0, what });
             return Ok(findings);
         }
     };
@@ -134,7 +134,7 @@ fn one(
         stream.open_end(output, ticks)?;
     }
     // Damage to the file's structure has already been found when the names were read.
-    let new = |found: &&Finding| !capture.findings().contains(found);
+    let new = |found: &&CaptureFinding| !capture.findings().contains(found);
     findings.extend(chunks.findings().iter().filter(new).cloned());
     for finding in &findings {
         stream.unreadable(output, finding)?;

@@ -4,7 +4,7 @@ use std::io;
 
 use super::stages::short_name;
 use crate::model::{
-    Argument, Instant, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind, Value,
+    EventArgument, Instant, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind, Value,
 };
 use gputrail_capture::Metadata;
 use gputrail_record::number_map::NumberMap;
@@ -98,7 +98,7 @@ impl Children {
             name: record.what.name().unwrap_or("preemption"),
             category: "preemption",
             time,
-            arguments: &arguments.map(|(name, value)| Argument { name, value }),
+            arguments: &arguments.map(|(name, value)| EventArgument { name, value }),
             flows: &[],
         })
     }

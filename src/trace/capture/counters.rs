@@ -8,11 +8,11 @@
 use std::borrow::Cow;
 use std::io;
 
-use super::join::{EnqueueFields, Found};
+use super::join::{EnqueueFields, FoundWork};
 use crate::model::hold::Hold;
 use crate::model::{
-    AgentIndex, Argument, Consumer, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
-    CounterValue, ProcessIndex, Stream, Value,
+    AgentIndex, Consumer, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
+    CounterValue, EventArgument, ProcessIndex, Stream, Value,
 };
 use gputrail_capture::Metadata;
 use gputrail_capture::join::Enqueue as _;
@@ -32,26 +32,26 @@ const MAX_BLOCKS: usize = 1 << 10;
 const MAX_INTERVALS: usize = 1 << 14;
 
 /// The values of one dispatch or span, in the order of their records.
-pub(super) type Values = Vec<record::CounterValue>;
+pub(super) type CounterValues = Vec<record::CounterValue>;
 /// Kernels that may be passed on, with their values.
-pub(super) type Counted = Vec<(Found, Values)>;
+pub(super) type CountedKernels = Vec<(FoundWork, CounterValues)>;
 
 /// The values of a process, until the last value of their dispatch or span has come.
-pub(super) struct Counters {
+pub(super) struct HeldCounters {
     /// Whether there are, or may be, values.
     active: bool,
-    held: Hold<Found, Values>,
+    held: Hold<FoundWork, CounterValues>,
     /// By agent, and for ranges by their names.
-    spans: NumberMap<(AgentId, StringId), Values>,
+    spans: NumberMap<(AgentId, StringId), CounterValues>,
     /// The number of values that are passed on with no dispatch and no span.
     left_out: u64,
 }
 
-impl Counters {
+impl HeldCounters {
     /// The state of a process with `metadata`.
-    pub fn new(metadata: &Metadata) -> Counters {
+    pub fn new(metadata: &Metadata) -> HeldCounters {
         let counts = |note: &record::Note| note.what == NoteKind::COUNTERS;
-        Counters {
+        HeldCounters {
             active: metadata.notes.iter().any(counts),
             held: Hold::new(MAX_HELD),
             spans: NumberMap::default(),
@@ -71,9 +71,9 @@ impl Counters {
         self.active && (work.is_kernel() || work.is_shared() && self.held.holds(work.work.id))
     }
 
-    /// Adds work that [waits for values](Counters::concern). Work that no longer waits is moved to `ready`.
-    pub fn found(&mut self, found: Found, ready: &mut Counted) {
-        let Found::Both(work, _) = &found else {
+    /// Adds work that [waits for values](HeldCounters::concern). Work that no longer waits is moved to `ready`.
+    pub fn found(&mut self, found: FoundWork, ready: &mut CountedKernels) {
+        let FoundWork::Both(work, _) = &found else {
             return;
         };
         ready.extend(self.held.add(work.work.id, work.serial, found));
@@ -82,7 +82,7 @@ impl Counters {
         }
     }
 
-    fn take_oldest(&mut self, ready: &mut Counted) -> bool {
+    fn take_oldest(&mut self, ready: &mut CountedKernels) -> bool {
         let oldest = self.held.take_oldest();
         let found = oldest.map(|(found, values)| (found, values.unwrap_or_default()));
         let any = found.is_some();
@@ -91,7 +91,11 @@ impl Counters {
     }
 
     /// Adds a value. Returns the values of a span or range whose last one it is; kernels that no longer wait are moved to `ready`.
-    pub fn add(&mut self, value: &record::CounterValue, ready: &mut Counted) -> Option<Values> {
+    pub fn add(
+        &mut self,
+        value: &record::CounterValue,
+        ready: &mut CountedKernels,
+    ) -> Option<CounterValues> {
         debug_assert_eq!(value.header.kind, Kind::COUNTER_VALUE);
         self.active = true;
         if value.work.is_some() {
@@ -116,7 +120,7 @@ impl Counters {
     }
 
     /// Moves all kernels that wait to `ready`. Returns the number of values that were left out.
-    pub fn finish(&mut self, ready: &mut Counted) -> u64 {
+    pub fn finish(&mut self, ready: &mut CountedKernels) -> u64 {
         while self.take_oldest(ready) {}
         let unmet = self.held.take_data();
         let unended = std::mem::take(&mut self.spans).into_values();
@@ -126,7 +130,7 @@ impl Counters {
 }
 
 /// Adds a value to those of its dispatch or span. Returns the number of values for which there was no room.
-fn add(values: &mut Values, value: &record::CounterValue) -> u64 {
+fn add(values: &mut CounterValues, value: &record::CounterValue) -> u64 {
     let has_room = values.len() < MAX_VALUES;
     if has_room {
         values.push(*value);
@@ -144,24 +148,24 @@ fn name<'m>(metadata: &'m Metadata, value: &record::CounterValue) -> Cow<'m, str
 }
 
 /// The names of values beside their kernel, and the shares of time of those that did not count all the time.
-pub(super) struct Names<'m>(Vec<(Cow<'m, str>, Option<String>)>);
+pub(super) struct ValueNames<'m>(Vec<(Cow<'m, str>, Option<String>)>);
 
-impl<'m> Names<'m> {
-    pub fn of(metadata: &'m Metadata, values: &[record::CounterValue]) -> Names<'m> {
+impl<'m> ValueNames<'m> {
+    pub fn of(metadata: &'m Metadata, values: &[record::CounterValue]) -> ValueNames<'m> {
         let names = values.iter().map(|value| {
             let name = name(metadata, value);
             let scaled = value.scheduled < record::ALWAYS_SCHEDULED;
             let share = scaled.then(|| format!("{name} share of time counted"));
             (name, share)
         });
-        Names(names.collect())
+        ValueNames(names.collect())
     }
 
     /// The values as arguments of their kernel.
     pub fn arguments<'a>(
         &'a self,
         values: &'a [record::CounterValue],
-    ) -> impl Iterator<Item = Argument<'a>> {
+    ) -> impl Iterator<Item = EventArgument<'a>> {
         self.0
             .iter()
             .zip(values)
@@ -173,7 +177,7 @@ impl<'m> Names<'m> {
                     }
                     Some(number) => Value::Double(number),
                 };
-                let argument = |name, value| Argument { name, value };
+                let argument = |name, value| EventArgument { name, value };
                 let share = share.as_ref().map(|name| {
                     let share = f64::from(value.scheduled) / f64::from(record::ALWAYS_SCHEDULED);
                     argument(name, Value::Double(share))
@@ -184,7 +188,7 @@ impl<'m> Names<'m> {
 }
 
 /// The tracks of one block of the hardware of an agent.
-struct Block {
+struct BlockTracks {
     agent: AgentIndex,
     block: StringId,
     counters: Vec<(StringId, u32)>,
@@ -195,7 +199,7 @@ struct Block {
 
 /// Values of the counters of a block, from the begin of a kernel or span to its end. Those of a kernel without times last
 /// until the next ones.
-struct Interval {
+struct CounterInterval {
     place: usize,
     start: Nanos,
     end: Nanos,
@@ -206,8 +210,8 @@ struct Interval {
 /// time: so their intervals are held back and sorted, many at a time.
 #[derive(Default)]
 pub(super) struct CounterTracks {
-    blocks: Vec<Block>,
-    intervals: Vec<Interval>,
+    blocks: Vec<BlockTracks>,
+    intervals: Vec<CounterInterval>,
 }
 
 impl CounterTracks {
@@ -238,7 +242,7 @@ impl CounterTracks {
             if !of_block.iter().any(is_counted) {
                 continue;
             }
-            self.intervals.push(Interval {
+            self.intervals.push(CounterInterval {
                 place,
                 start,
                 end,
@@ -282,7 +286,7 @@ impl CounterTracks {
     ) -> io::Result<Option<usize>> {
         let block = values.first().map_or(StringId::NONE, |value| value.block);
         let counters = || values.iter().map(|value| (value.counter, value.instance));
-        let is_known = |known: &Block| {
+        let is_known = |known: &BlockTracks| {
             (known.agent, known.block) == (agent, block)
                 && known.counters.iter().copied().eq(counters())
         };
@@ -317,7 +321,7 @@ impl CounterTracks {
             counters: values.iter().map(describe).collect(),
         };
         stream.consumer.counters(index, &described)?;
-        self.blocks.push(Block {
+        self.blocks.push(BlockTracks {
             agent,
             block,
             counters: counters().collect(),

@@ -3,22 +3,22 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use super::Output;
+use super::StreamOutput;
 use super::children::{ChildOf, Children};
 use super::counters::{self, CounterTracks};
 use super::functions;
 use super::graphs::{Graphs, NodeRun};
-use super::join::{EnqueueFields, Found, What};
-use super::lane::{CommandTimes, Lane};
-use super::report::End;
-use super::stages::Stages;
-use super::times::{AgentView, Times};
+use super::join::{EnqueueFields, FoundWork, WorkNature};
+use super::lane::{CommandTimes, QueueLane};
+use super::report::WorkEnd;
+use super::stages::ProcessStages;
+use super::times::{AgentView, KnownTimes};
 use super::waits::Waits;
 use crate::directory::Directory;
-use crate::model::gauges::{Gauges, Running};
+use crate::model::gauges::{GaugedWork, Gauges};
 use crate::model::{
-    AgentIndex, Argument, Consumer, EventId, Launch, ProcessIndex, Queue, Resources, Stage, Stream,
-    UNKNOWN_DEVICE, Value, Work, WorkKind, WorkSamples,
+    AgentIndex, Consumer, EventArgument, EventId, Launch, ProcessIndex, Queue, Resources, Stage,
+    Stream, UNKNOWN_DEVICE, Value, Work, WorkKind, WorkSamples,
 };
 use gputrail_buffer::clock::{self, HostClock};
 use gputrail_capture::Metadata;
@@ -35,7 +35,7 @@ const SHARED: u64 = 1 << 39;
 
 /// The state of a process with which its records are read: its names, and the clock of its host.
 #[derive(Copy, Clone)]
-pub(super) struct Source<'a> {
+pub(super) struct ProcessState<'a> {
     pub metadata: &'a Metadata,
     pub host: &'a HostClock,
 }
@@ -53,10 +53,10 @@ pub(super) struct Devices {
     process: ProcessIndex,
     /// The agents, in the order of their ids.
     agents: Vec<AgentView>,
-    lanes: Vec<Lane>,
+    lanes: Vec<QueueLane>,
     /// The index of each queue in `lanes`.
     places: Directory<(QueueId, AgentId)>,
-    stages: Stages,
+    stages: ProcessStages,
     /// The dependencies between pieces of work.
     pub waits: Waits,
     nodes: NumberMap<WorkId, GraphNode>,
@@ -92,7 +92,7 @@ impl Devices {
             agents: metadata.agents.values().map(view).collect(),
             lanes: Vec::new(),
             places: Directory::default(),
-            stages: Stages::default(),
+            stages: ProcessStages::default(),
             waits: Waits::default(),
             nodes: NumberMap::default(),
             children: Children::new(process),
@@ -147,7 +147,7 @@ impl Devices {
     }
 
     /// The clock of each agent.
-    pub fn domains(&self) -> Vec<(AgentId, clock::Domain)> {
+    pub fn domains(&self) -> Vec<(AgentId, clock::ClockDomain)> {
         let domain = |view: &AgentView| (view.id, view.clock.domain());
         self.agents.iter().map(domain).collect()
     }
@@ -189,8 +189,8 @@ impl Devices {
     #[inline(never)]
     pub fn pass_on(
         &mut self,
-        output: &mut Output<'_>,
-        source: Source<'_>,
+        output: &mut StreamOutput<'_>,
+        source: ProcessState<'_>,
         known: (Option<&EnqueueFields>, Option<&Completion>),
         about: About<'_>,
         hangs: Option<Nanos>,
@@ -201,8 +201,8 @@ impl Devices {
     /// [`Devices::pass_on`] for most work: both records have come, and there is nothing else about it.
     pub fn pass_on_complete(
         &mut self,
-        output: &mut Output<'_>,
-        source: Source<'_>,
+        output: &mut StreamOutput<'_>,
+        source: ProcessState<'_>,
         work: &EnqueueFields,
         completion: &Completion,
     ) -> io::Result<()> {
@@ -213,7 +213,7 @@ impl Devices {
     /// Passes on the values of an agent's counters in a span of time.
     pub fn counted(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         metadata: &Metadata,
         values: &[CounterValue],
     ) -> io::Result<()> {
@@ -241,7 +241,7 @@ impl Devices {
     /// in the trace, if it is known.
     pub fn counted_range(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         metadata: &Metadata,
         times: (Nanos, Nanos),
         values: &[CounterValue],
@@ -268,7 +268,7 @@ impl Devices {
     /// Passes on the values of a span.
     fn show_span(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         metadata: &Metadata,
         values: &[CounterValue],
     ) -> io::Result<()> {
@@ -305,16 +305,16 @@ impl Devices {
     /// work is behind it.
     pub fn pass_on_unfinished(
         &mut self,
-        output: &mut Output<'_>,
-        source: Source<'_>,
-        found: &mut [Found],
+        output: &mut StreamOutput<'_>,
+        source: ProcessState<'_>,
+        found: &mut [FoundWork],
         end: Nanos,
         may_lack_completions: bool,
     ) -> io::Result<()> {
         self.may_lack_completions = may_lack_completions;
-        let enqueued = |found: &Found| match found {
-            Found::Both(work, _) | Found::Enqueued(work) => work.work.enqueued,
-            Found::Completed(completion) => completion.completed,
+        let enqueued = |found: &FoundWork| match found {
+            FoundWork::Both(work, _) | FoundWork::Enqueued(work) => work.work.enqueued,
+            FoundWork::Completed(completion) => completion.completed,
         };
         found.sort_by_key(enqueued);
         let latest = self.lanes.iter().map(|lane| lane.latest).max();
@@ -323,7 +323,9 @@ impl Devices {
         let mut hanging = HashSet::new();
         for found in &*found {
             let hangs = match found {
-                Found::Enqueued(work) if hanging.insert((work.work.queue, work.work.agent)) => end,
+                FoundWork::Enqueued(work) if hanging.insert((work.work.queue, work.work.agent)) => {
+                    end
+                }
                 _ => None,
             };
             self.pass_on(output, source, found.parts(), About::default(), hangs)?;
@@ -347,8 +349,8 @@ impl Devices {
     #[inline(always)]
     fn work(
         &mut self,
-        output: &mut Output<'_>,
-        Source { metadata, host }: Source<'_>,
+        output: &mut StreamOutput<'_>,
+        ProcessState { metadata, host }: ProcessState<'_>,
         (work, completion): (Option<&EnqueueFields>, Option<&Completion>),
         about: About<'_>,
         hangs: Option<Nanos>,
@@ -367,7 +369,7 @@ impl Devices {
         let lane = &mut self.lanes[lane];
 
         let view = agent.map(|place| &self.agents[place]);
-        let times = Times::new(view, host, work, completion, &mut output.report);
+        let times = KnownTimes::new(view, host, work, completion, &mut output.report);
         let command = match work {
             Some(work) if work.is_shared() => lane.command(work, &times),
             _ => None,
@@ -380,16 +382,16 @@ impl Devices {
         let stage = self.stages.of(metadata, work);
         let (launch, resources, bytes) = sizes(work);
         let end = match (work, completion) {
-            (Some(work), None) if work.is_untracked() => End::Untracked,
-            (_, Some(_)) if times.unfinished == Unfinished::NO_TIMES => End::Untimed,
-            (Some(_), None) if self.may_lack_completions => End::Unrecorded,
-            _ => End::Unknown,
+            (Some(work), None) if work.is_untracked() => WorkEnd::Untracked,
+            (_, Some(_)) if times.unfinished == Unfinished::NO_TIMES => WorkEnd::Untimed,
+            (Some(_), None) if self.may_lack_completions => WorkEnd::Unrecorded,
+            _ => WorkEnd::Unknown,
         };
         output.report.count(stage.kind, interval, end);
         if let (Some(view), Some(interval)) = (view, interval) {
             let running = match stage.kind {
-                WorkKind::Kernel => Some(Running::Kernel(groups(launch))),
-                WorkKind::Copy if bytes > 0 => Some(Running::Copy(bytes)),
+                WorkKind::Kernel => Some(GaugedWork::Kernel(groups(launch))),
+                WorkKind::Copy if bytes > 0 => Some(GaugedWork::Copy(bytes)),
                 _ => None,
             };
             if let Some(running) = running {
@@ -422,7 +424,7 @@ impl Devices {
         let waits = self.waits.take(id, shared);
         let of_command = command.as_ref().map(CommandTimes::arguments);
         let mut arguments = of_command.as_ref().map_or(&[][..], |arguments| arguments);
-        let (names, counted): (counters::Names<'_>, Vec<Argument<'_>>);
+        let (names, counted): (counters::ValueNames<'_>, Vec<EventArgument<'_>>);
         if !about.counters.is_empty() {
             let values = about.counters;
             output.report.count_values(counters::count(values));
@@ -436,7 +438,7 @@ impl Devices {
                     .counters
                     .add(stream, metadata, agent, interval, values)?;
             }
-            names = counters::Names::of(metadata, values);
+            names = counters::ValueNames::of(metadata, values);
             let of_command = arguments.iter().copied();
             counted = of_command.chain(names.arguments(values)).collect();
             arguments = &counted;
@@ -482,11 +484,11 @@ impl Devices {
         let context = context
             .is_some()
             .then(|| ("context", Value::Text(metadata.string(context))));
-        let further: Vec<Argument<'_>>;
+        let further: Vec<EventArgument<'_>>;
         if range.is_some() || node.is_some() || child.is_some() || context.is_some() {
             let own = range.into_iter().chain(node.into_iter().flatten());
             let own = own.chain(child.into_iter().flatten()).chain(context);
-            let own = own.map(|(name, value)| Argument { name, value });
+            let own = own.map(|(name, value)| EventArgument { name, value });
             further = own.chain(arguments.iter().copied()).collect();
             arguments = &further;
         }
@@ -582,7 +584,7 @@ impl Devices {
         metadata: &Metadata,
         id: QueueId,
         agent: AgentId,
-    ) -> io::Result<Lane> {
+    ) -> io::Result<QueueLane> {
         let record = metadata.queues.get(&id);
         let view = self.agent(agent);
         let context = record.map_or(ContextId::NONE, |queue| queue.context);
@@ -598,7 +600,7 @@ impl Devices {
             name: &queue_name(metadata, record),
             out_of_order,
         })?;
-        Ok(Lane {
+        Ok(QueueLane {
             index,
             id,
             context: (context, context_name),
@@ -658,10 +660,12 @@ fn pairs(metadata: &Metadata, agent: AgentId) -> Vec<ClockPair> {
 
 fn sizes(work: Option<&EnqueueFields>) -> (Option<Launch>, Resources, u64) {
     match work.map(|work| work.what) {
-        Some(What::Kernel {
+        Some(WorkNature::Kernel {
             launch, resources, ..
         }) => (Some(launch), resources, 0),
-        Some(What::Copy { bytes, .. } | What::Set { bytes }) => (None, Resources::default(), bytes),
+        Some(WorkNature::Copy { bytes, .. } | WorkNature::Set { bytes }) => {
+            (None, Resources::default(), bytes)
+        }
         _ => (None, Resources::default(), 0),
     }
 }

@@ -17,12 +17,12 @@ use gputrail_record::{AgentId, Environment, EnvironmentKind, Nanos, UnifiedMemor
 #[derive(Debug, Default)]
 pub(super) struct Environments {
     /// By agent and name; agent none is the host.
-    counters: BTreeMap<(AgentId, &'static str), Counter>,
+    counters: BTreeMap<(AgentId, &'static str), EnvironmentCounter>,
 }
 
 /// A counter and its latest value.
 #[derive(Debug)]
-struct Counter {
+struct EnvironmentCounter {
     track: TrackIndex,
     value: u64,
 }
@@ -73,7 +73,7 @@ impl Environments {
         (process, devices): (ProcessIndex, &Devices),
         (agent, name): (AgentId, &'static str),
         unit: CounterUnit,
-    ) -> io::Result<&mut Counter> {
+    ) -> io::Result<&mut EnvironmentCounter> {
         let entry = match self.counters.entry((agent, name)) {
             Entry::Occupied(known) => return Ok(known.into_mut()),
             Entry::Vacant(entry) => entry,
@@ -86,11 +86,11 @@ impl Environments {
             kind: TrackKind::Counter(unit),
             order: None,
         })?;
-        Ok(entry.insert(Counter { track, value: 0 }))
+        Ok(entry.insert(EnvironmentCounter { track, value: 0 }))
     }
 }
 
-impl Counter {
+impl EnvironmentCounter {
     /// The value is `value` from `time` on.
     fn change(&mut self, stream: &mut Stream<'_>, time: Nanos, value: u64) -> io::Result<()> {
         self.value = value;

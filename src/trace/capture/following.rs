@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use super::captures::{Options, Snapshots, begin, host_clock};
 use super::process::ProcessStream;
-use super::{Output, Report};
+use super::{Report, StreamOutput};
 use crate::model::{Consumer, Indices, ProcessIndex, Stream};
-use gputrail_buffer::clock::{self, Domain, HostClock};
+use gputrail_buffer::clock::{self, ClockDomain, HostClock};
 use gputrail_capture::{FileHeader, Follower, Metadata, Step};
 use gputrail_record::{AgentId, ClockSnapshot, Kind, RecordRef, Records, ThreadId};
 
@@ -27,7 +27,7 @@ const MAX_WAITING: usize = 4 << 20;
 
 /// The outcome of following a capture.
 #[derive(Debug)]
-pub enum Ahead {
+pub enum FollowOutcome {
     /// The stream is complete, as [`Captures`](super::Captures) would have produced it.
     Whole(Box<Report>),
     /// The stream must be produced again from the whole capture, for this reason.
@@ -51,7 +51,7 @@ enum FollowedState {
     /// Names have come; records wait for an agent to be named.
     Waiting(Beginning),
     /// Records are being passed on.
-    Running(Running),
+    Running(RunningStream),
     /// The whole capture would have given another result, for this reason.
     Over(&'static str),
 }
@@ -82,11 +82,11 @@ impl<'a> Following<'a> {
     pub fn advance(&mut self) -> io::Result<bool> {
         match self.step() {
             Ok(more) => Ok(more),
-            Err(Stop::StartOver(why)) => {
+            Err(FollowStop::StartOver(why)) => {
                 self.state = FollowedState::Over(why);
                 Ok(false)
             }
-            Err(Stop::Failed(error)) => Err(error),
+            Err(FollowStop::Failed(error)) => Err(error),
         }
     }
 
@@ -103,29 +103,29 @@ impl<'a> Following<'a> {
     }
 
     /// Reads the rest of a capture that is complete, and ends the stream.
-    pub fn finish(mut self) -> io::Result<Ahead> {
+    pub fn finish(mut self) -> io::Result<FollowOutcome> {
         while self.advance()? {}
         let consumer = &mut *self.consumer;
         let has_gaps = self.follower.as_ref().is_some_and(Follower::has_gaps);
         match self.state {
-            FollowedState::Over(why) => Ok(Ahead::StartOver(why)),
+            FollowedState::Over(why) => Ok(FollowOutcome::StartOver(why)),
             FollowedState::Running(running) => running.finish(consumer, self.options, has_gaps),
             FollowedState::Waiting(beginning) if beginning.threads.is_empty() => {
-                Ok(Ahead::StartOver("nothing was recorded"))
+                Ok(FollowOutcome::StartOver("nothing was recorded"))
             }
             // There were calls, but no agent.
             FollowedState::Waiting(beginning) => {
                 let header = *self.follower.expect("it has brought records").header();
                 match beginning.begin(&header, consumer, self.options) {
                     Ok(running) => running.finish(consumer, self.options, has_gaps),
-                    Err(Stop::StartOver(why)) => Ok(Ahead::StartOver(why)),
-                    Err(Stop::Failed(error)) => Err(error),
+                    Err(FollowStop::StartOver(why)) => Ok(FollowOutcome::StartOver(why)),
+                    Err(FollowStop::Failed(error)) => Err(error),
                 }
             }
         }
     }
 
-    fn step(&mut self) -> Result<bool, Stop> {
+    fn step(&mut self) -> Result<bool, FollowStop> {
         if let FollowedState::Over(_) = self.state {
             return Ok(false);
         }
@@ -135,7 +135,7 @@ impl<'a> Following<'a> {
         let header = *follower.header();
         let step = follower
             .step()
-            .map_err(|_| Stop::StartOver("the capture is damaged"))?;
+            .map_err(|_| FollowStop::StartOver("the capture is damaged"))?;
         let (consumer, options) = (&mut *self.consumer, self.options);
         match (step, &mut self.state) {
             (Step::Nothing, _) => return Ok(false),
@@ -166,14 +166,16 @@ impl<'a> Following<'a> {
         Ok(true)
     }
 
-    fn open(&mut self) -> Result<bool, Stop> {
+    fn open(&mut self) -> Result<bool, FollowStop> {
         let opened = Follower::open(&self.path);
-        let follower = opened.map_err(|_| Stop::StartOver("the capture cannot be read"))?;
+        let follower = opened.map_err(|_| FollowStop::StartOver("the capture cannot be read"))?;
         if follower
             .as_ref()
             .is_some_and(|follower| follower.header().tick_source != clock::init().code())
         {
-            return Err(Stop::StartOver("the process has a tick source of its own"));
+            return Err(FollowStop::StartOver(
+                "the process has a tick source of its own",
+            ));
         }
         self.follower = follower;
         Ok(self.follower.is_some())
@@ -192,9 +194,9 @@ impl Beginning {
         header: &FileHeader,
         consumer: &mut dyn Consumer,
         options: &Options,
-    ) -> Result<Running, Stop> {
-        let mut running = Running::begin(header, self.metadata, consumer, options)?
-            .ok_or(Stop::StartOver("the process has no clock yet"))?;
+    ) -> Result<RunningStream, FollowStop> {
+        let mut running = RunningStream::begin(header, self.metadata, consumer, options)?
+            .ok_or(FollowStop::StartOver("the process has no clock yet"))?;
         let mut records = &self.records[..];
         for (thread, length) in self.threads {
             let own;
@@ -206,19 +208,19 @@ impl Beginning {
 }
 
 /// The reason to stop before the end.
-enum Stop {
+enum FollowStop {
     StartOver(&'static str),
     Failed(io::Error),
 }
 
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        Stop::Failed(error)
+impl From<io::Error> for FollowStop {
+    fn from(error: io::Error) -> FollowStop {
+        FollowStop::Failed(error)
     }
 }
 
 /// A stream that has begun.
-struct Running {
+struct RunningStream {
     process: ProcessStream<'static>,
     report: Report,
     indices: Indices,
@@ -229,17 +231,17 @@ struct Running {
     began: Instant,
     latest_reading: Option<Instant>,
     /// The clock domain of each agent, as recognised so far.
-    domains: Vec<(AgentId, Domain)>,
+    domains: Vec<(AgentId, ClockDomain)>,
 }
 
-impl Running {
+impl RunningStream {
     /// Begins the stream of a process with `metadata`. `None` if its times cannot be converted yet.
     fn begin(
         header: &FileHeader,
         metadata: Metadata,
         consumer: &mut dyn Consumer,
         options: &Options,
-    ) -> Result<Option<Running>, Stop> {
+    ) -> Result<Option<RunningStream>, FollowStop> {
         let mut snapshots = Snapshots::default();
         let clocks: Vec<_> = metadata
             .snapshots
@@ -254,7 +256,7 @@ impl Running {
             return Ok(None);
         };
         let agents = begin(&[(header, &metadata)], &clocks, options, consumer)?.remove(0);
-        let mut output = Output {
+        let mut output = StreamOutput {
             stream: Stream::new(consumer),
             options,
             report: Report {
@@ -264,7 +266,7 @@ impl Running {
         };
         let (names, pid) = (Cow::Owned(metadata), header.process);
         let process = ProcessStream::new(names, pid, ProcessIndex(0), host, agents, &mut output)?;
-        Ok(Some(Running {
+        Ok(Some(RunningStream {
             domains: process.domains(),
             process,
             report: output.report,
@@ -282,9 +284,9 @@ impl Running {
         &mut self,
         consumer: &mut dyn Consumer,
         options: &Options,
-        pass_on: impl FnOnce(&mut ProcessStream<'static>, &mut Output<'_>) -> io::Result<()>,
+        pass_on: impl FnOnce(&mut ProcessStream<'static>, &mut StreamOutput<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut output = Output {
+        let mut output = StreamOutput {
             stream: Stream {
                 consumer,
                 indices: self.indices,
@@ -302,9 +304,9 @@ impl Running {
         consumer: &mut dyn Consumer,
         options: &Options,
         record: &RecordRef<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), FollowStop> {
         match record.kind() {
-            Kind::AGENT => return Err(Stop::StartOver("a device was found late")),
+            Kind::AGENT => return Err(FollowStop::StartOver("a device was found late")),
             Kind::CLOCK_SNAPSHOT => {
                 let clocks = record
                     .read()
@@ -312,14 +314,14 @@ impl Running {
                 clocks.map_or(Ok(()), |clocks| consumer.clocks(&clocks))?;
             }
             _ if self.process.is_renamed_by(record) => {
-                return Err(Stop::StartOver("an object got its name late"));
+                return Err(FollowStop::StartOver("an object got its name late"));
             }
             _ => {}
         }
         self.process.learn(record);
         if self.process.metadata().left_out > 0 {
             // The trace that is made at the end counts them.
-            return Err(Stop::StartOver("there are more names than fit"));
+            return Err(FollowStop::StartOver("there are more names than fit"));
         }
         if let Some(note) = record.read() {
             self.output(consumer, options, |process, output| {
@@ -335,7 +337,7 @@ impl Running {
         options: &Options,
         thread: ThreadId,
         mut records: Records<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), FollowStop> {
         let spacing = SPACING.max(self.began.elapsed() / SHARE);
         if self
             .latest_reading
@@ -350,19 +352,19 @@ impl Running {
     }
 
     /// Reads the clocks, and converts times with these readings from now on.
-    fn read_clocks(&mut self) -> Result<(), Stop> {
+    fn read_clocks(&mut self) -> Result<(), FollowStop> {
         self.latest_reading = Some(Instant::now());
         self.own.push(clock::snapshot());
         let host = host(&self.header, self.process.metadata(), &self.own);
         self.process
-            .set_host(host.ok_or(Stop::StartOver("the clocks contradict each other"))?);
+            .set_host(host.ok_or(FollowStop::StartOver("the clocks contradict each other"))?);
         let domains = self.process.domains();
         for (agent, domain) in &domains {
             let earlier = self.domains.iter().find(|(known, _)| known == agent);
-            let earlier = earlier.map_or(Domain::Unknown, |(_, domain)| *domain);
-            let changed = earlier != Domain::Unknown && earlier != *domain;
-            if changed || *domain == Domain::Own {
-                return Err(Stop::StartOver(
+            let earlier = earlier.map_or(ClockDomain::Unknown, |(_, domain)| *domain);
+            let changed = earlier != ClockDomain::Unknown && earlier != *domain;
+            if changed || *domain == ClockDomain::Own {
+                return Err(FollowStop::StartOver(
                     "a device's clock is fitted better at the end",
                 ));
             }
@@ -376,11 +378,11 @@ impl Running {
         consumer: &mut dyn Consumer,
         options: &Options,
         has_gaps: bool,
-    ) -> io::Result<Ahead> {
+    ) -> io::Result<FollowOutcome> {
         self.process.may_lack_completions |= has_gaps;
         match self.read_clocks() {
-            Err(Stop::StartOver(why)) => return Ok(Ahead::StartOver(why)),
-            Err(Stop::Failed(error)) => return Err(error),
+            Err(FollowStop::StartOver(why)) => return Ok(FollowOutcome::StartOver(why)),
+            Err(FollowStop::Failed(error)) => return Err(error),
             Ok(()) => {}
         }
         self.output(consumer, options, |process, output| {
@@ -388,9 +390,11 @@ impl Running {
             output.stream.consumer.finish()
         })?;
         if self.report.estimated > 0 {
-            return Ok(Ahead::StartOver("a device's clock was read after its work"));
+            return Ok(FollowOutcome::StartOver(
+                "a device's clock was read after its work",
+            ));
         }
-        Ok(Ahead::Whole(Box::new(self.report)))
+        Ok(FollowOutcome::Whole(Box::new(self.report)))
     }
 }
 
@@ -463,7 +467,7 @@ mod tests {
     /// Records `program` while a trace is made of it; returns the outcome and the capture.
     fn made_ahead(
         program: impl FnOnce(&Recorder),
-    ) -> (Ahead, tempfile::TempDir, std::path::PathBuf) {
+    ) -> (FollowOutcome, tempfile::TempDir, std::path::PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.gputrail");
         let options = RecorderOptions::default();
@@ -501,7 +505,7 @@ mod tests {
             work(recorder, agent);
             recorder.names().note(NoteKind::OTHER, "late");
         });
-        let Ahead::Whole(ahead) = ahead else {
+        let FollowOutcome::Whole(ahead) = ahead else {
             panic!("{ahead:?}");
         };
         let captures = [Reader::open(&path).unwrap()];
@@ -528,7 +532,7 @@ mod tests {
             work(recorder, late);
         });
         assert!(
-            matches!(ahead, Ahead::StartOver("a device was found late")),
+            matches!(ahead, FollowOutcome::StartOver("a device was found late")),
             "{ahead:?}"
         );
     }
@@ -553,7 +557,7 @@ mod tests {
                     work(recorder, agent);
                 }
             });
-            let Ahead::Whole(report) = ahead else {
+            let FollowOutcome::Whole(report) = ahead else {
                 panic!("{ahead:?}");
             };
             assert_eq!(report.calls, 10 + devices * 2000);
@@ -563,6 +567,6 @@ mod tests {
     #[test]
     fn a_recording_without_records_has_no_trace_ahead() {
         let (ahead, _directory, _path) = made_ahead(|_| {});
-        assert!(matches!(ahead, Ahead::StartOver(_)), "{ahead:?}");
+        assert!(matches!(ahead, FollowOutcome::StartOver(_)), "{ahead:?}");
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use crate::model::{
-    AgentIndex, Argument, EventId, Instant, Parent, ProcessIndex, Queue, QueueIndex, Resources,
-    Stage, StageId, Stream, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
+    AgentIndex, EventArgument, EventId, Instant, Parent, ProcessIndex, Queue, QueueIndex,
+    Resources, Stage, StageId, Stream, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
 use gputrail_record::{
     AgentId, ContextId, CorrelationId, Domain, GraphChange, GraphNodeType, Nanos, ThreadId,
@@ -38,7 +38,7 @@ pub(super) struct NodeRun {
 }
 
 /// Rows for the launches of an agent: queues, with the end of the latest launch of each.
-type Rows = Vec<(QueueIndex, Nanos)>;
+type LaunchRows = Vec<(QueueIndex, Nanos)>;
 
 /// The graphs of one process.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Graphs {
     process: ProcessIndex,
     /// Launches whose nodes come.
     open: BTreeMap<(AgentId, CorrelationId), NodeRun>,
-    rows: HashMap<AgentId, Rows>,
+    rows: HashMap<AgentId, LaunchRows>,
     /// Launches that were passed on.
     launches: u64,
     /// The track of what happened to graphs.
@@ -105,12 +105,12 @@ impl Graphs {
     pub fn pass_on(&mut self, stream: &mut Stream<'_>, launch: &NodeRun) -> io::Result<()> {
         let (start, end) = launch.interval;
         let queue = self.row(stream, launch)?;
-        let argument = |name, value| Argument { name, value };
+        let argument = |name, value| EventArgument { name, value };
         let nodes = argument("nodes", Value::Uint(launch.nodes));
         let graph = launch
             .graph
             .map(|graph| argument("graph", Value::Uint(graph)));
-        let arguments: Vec<Argument<'_>> = graph.into_iter().chain([nodes]).collect();
+        let arguments: Vec<EventArgument<'_>> = graph.into_iter().chain([nodes]).collect();
         stream.consumer.work(&Work {
             process: self.process,
             thread: launch.thread,
@@ -201,16 +201,16 @@ impl Graphs {
         };
         let number = |name, number: u64| {
             let value = Value::Uint(number);
-            (number != 0).then_some(Argument { name, value })
+            (number != 0).then_some(EventArgument { name, value })
         };
         let kind = change.node_type.name();
         let kind = kind.filter(|_| change.node != 0 && change.node_type != GraphNodeType::UNKNOWN);
-        let arguments: Vec<Argument<'_>> = [
+        let arguments: Vec<EventArgument<'_>> = [
             number("graph", change.graph.into()),
             number("of_graph", change.other_graph.into()),
             number("node", change.node),
             number("other_node", change.other_node),
-            kind.map(|kind| Argument {
+            kind.map(|kind| EventArgument {
                 name: "node_type",
                 value: Value::Text(kind),
             }),

@@ -9,7 +9,7 @@ use gputrail_record::{
 
 /// The kind of a piece of work, with its properties.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) enum What {
+pub(super) enum WorkNature {
     Kernel {
         kernel: KernelId,
         launch: Launch,
@@ -42,16 +42,16 @@ pub(super) struct EnqueueFields {
     pub flags: u8,
     /// Its number among the parts of a command buffer, which share their work id.
     pub serial: u32,
-    pub what: What,
+    pub what: WorkNature,
 }
 
 /// A work record that the trace shows.
-pub(super) trait Shown: WorkRecord {
+pub(super) trait ShownWork: WorkRecord {
     /// The fields of this kind of work.
-    fn what(&self) -> What;
+    fn what(&self) -> WorkNature;
 }
 
-impl<R: Shown> From<&R> for EnqueueFields {
+impl<R: ShownWork> From<&R> for EnqueueFields {
     #[inline(always)]
     fn from(record: &R) -> EnqueueFields {
         EnqueueFields {
@@ -68,7 +68,7 @@ impl<R: Shown> From<&R> for EnqueueFields {
 #[derive(Copy, Clone)]
 pub(super) struct At<'r, R>(pub &'r R, pub Nanos);
 
-impl<R: Shown + Copy> From<At<'_, R>> for EnqueueFields {
+impl<R: ShownWork + Copy> From<At<'_, R>> for EnqueueFields {
     #[inline(always)]
     fn from(At(record, began): At<'_, R>) -> EnqueueFields {
         EnqueueFields {
@@ -78,10 +78,10 @@ impl<R: Shown + Copy> From<At<'_, R>> for EnqueueFields {
     }
 }
 
-impl Shown for KernelDispatch {
+impl ShownWork for KernelDispatch {
     #[inline(always)]
-    fn what(&self) -> What {
-        What::Kernel {
+    fn what(&self) -> WorkNature {
+        WorkNature::Kernel {
             kernel: self.kernel,
             launch: Launch {
                 grid: self.grid,
@@ -98,28 +98,28 @@ impl Shown for KernelDispatch {
     }
 }
 
-impl Shown for MemoryCopy {
+impl ShownWork for MemoryCopy {
     #[inline(always)]
-    fn what(&self) -> What {
-        What::Copy {
+    fn what(&self) -> WorkNature {
+        WorkNature::Copy {
             transfer: self.transfer,
             bytes: self.bytes,
         }
     }
 }
 
-impl Shown for MemorySet {
+impl ShownWork for MemorySet {
     #[inline(always)]
-    fn what(&self) -> What {
-        What::Set { bytes: self.bytes }
+    fn what(&self) -> WorkNature {
+        WorkNature::Set { bytes: self.bytes }
     }
 }
 
-impl Shown for Synchronization {
+impl ShownWork for Synchronization {
     #[inline(always)]
-    fn what(&self) -> What {
+    fn what(&self) -> WorkNature {
         let in_queue = [SynchronizationType::BARRIER, SynchronizationType::MARKER];
-        What::Synchronization {
+        WorkNature::Synchronization {
             what: self.what,
             after_all: self.events == 0 && in_queue.contains(&self.what),
         }
@@ -128,12 +128,12 @@ impl Shown for Synchronization {
 
 impl EnqueueFields {
     pub fn is_kernel(&self) -> bool {
-        matches!(self.what, What::Kernel { .. })
+        matches!(self.what, WorkNature::Kernel { .. })
     }
 
     /// Whether all work that is enqueued later waits for it.
     pub fn is_barrier(&self) -> bool {
-        let What::Synchronization { what, .. } = self.what else {
+        let WorkNature::Synchronization { what, .. } = self.what else {
             return false;
         };
         what == SynchronizationType::BARRIER
@@ -168,15 +168,15 @@ impl Enqueue for EnqueueFields {
 }
 
 /// The records of a piece of work that have been found.
-pub(super) type Found = gputrail_capture::join::Found<EnqueueFields>;
+pub(super) type FoundWork = gputrail_capture::join::Found<EnqueueFields>;
 
 /// Whether the enqueue record was found and is that of a kernel.
-pub(super) fn is_kernel(found: &Found) -> bool {
+pub(super) fn is_kernel(found: &FoundWork) -> bool {
     found.parts().0.is_some_and(EnqueueFields::is_kernel)
 }
 
 /// The records that wait for their partner.
-pub(super) type Join = gputrail_capture::join::Join<EnqueueFields>;
+pub(super) type WorkJoin = gputrail_capture::join::Join<EnqueueFields>;
 
 #[cfg(test)]
 mod tests {
@@ -203,20 +203,20 @@ mod tests {
         }
     }
 
-    fn complete(join: &mut Join, completion: &Completion, found: &mut Vec<Found>) {
+    fn complete(join: &mut WorkJoin, completion: &Completion, found: &mut Vec<FoundWork>) {
         let work = join.complete(completion, found);
-        found.extend(work.map(|work| Found::Both(work, *completion)));
+        found.extend(work.map(|work| FoundWork::Both(work, *completion)));
     }
 
     #[test]
     fn either_order_joins() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         join.enqueue(enqueued(1), &mut found);
         complete(&mut join, &completion(2), &mut found);
         assert_eq!(found, []);
         complete(&mut join, &completion(1), &mut found);
         join.enqueue(enqueued(2), &mut found);
-        let both = |work| Found::Both(enqueued(work), completion(work));
+        let both = |work| FoundWork::Both(enqueued(work), completion(work));
         assert_eq!(found, [both(1), both(2)]);
         join.finish(&mut found);
         assert_eq!(found.len(), 2);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn work_that_somebody_asked_after_waits_for_its_real_completion() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         let asked_after = |work| Completion {
             unfinished: Unfinished::AT_FLUSH,
             ..completion(work)
@@ -236,15 +236,15 @@ mod tests {
         complete(&mut join, &completion(1), &mut found);
         join.finish(&mut found);
         let expected = [
-            Found::Both(enqueued(1), completion(1)),
-            Found::Enqueued(enqueued(2)),
+            FoundWork::Both(enqueued(1), completion(1)),
+            FoundWork::Enqueued(enqueued(2)),
         ];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn the_parts_of_a_command_buffer_share_one_completion() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         let fill = EnqueueFields {
             flags: flags::SHARED,
             ..enqueued(1)
@@ -254,51 +254,51 @@ mod tests {
         complete(&mut join, &completion(1), &mut found);
         join.enqueue(fill, &mut found);
         join.finish(&mut found);
-        let both = |found: &Found| matches!(found, Found::Both(..));
+        let both = |found: &FoundWork| matches!(found, FoundWork::Both(..));
         assert_eq!((found.len(), found.iter().all(both)), (3, true));
     }
 
     #[test]
     fn records_without_a_partner_are_found_at_the_end() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         join.enqueue(enqueued(1), &mut found);
         complete(&mut join, &completion(2), &mut found);
         join.finish(&mut found);
         let expected = [
-            Found::Enqueued(enqueued(1)),
-            Found::Completed(completion(2)),
+            FoundWork::Enqueued(enqueued(1)),
+            FoundWork::Completed(completion(2)),
         ];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn a_full_table_gives_up_the_older_half() {
-        let (mut join, mut found) = (Join::of_size(2), Vec::new());
+        let (mut join, mut found) = (WorkJoin::of_size(2), Vec::new());
         for work in 1..=3 {
             join.enqueue(enqueued(work), &mut found);
         }
         (4..=6).for_each(|work| complete(&mut join, &completion(work), &mut found));
         let expected = [
-            Found::Enqueued(enqueued(1)),
-            Found::Completed(completion(4)),
+            FoundWork::Enqueued(enqueued(1)),
+            FoundWork::Completed(completion(4)),
         ];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn work_that_cannot_be_tracked_does_not_wait() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         let untracked = EnqueueFields {
             flags: flags::UNTRACKED,
             ..enqueued(1)
         };
         join.enqueue(untracked, &mut found);
-        assert_eq!(found, [Found::Enqueued(untracked)]);
+        assert_eq!(found, [FoundWork::Enqueued(untracked)]);
     }
 
     #[test]
     fn all_kernels_of_a_command_buffer_meet_its_one_completion() {
-        let (mut join, mut found) = (Join::default(), Vec::new());
+        let (mut join, mut found) = (WorkJoin::default(), Vec::new());
         join.enqueue(kernel_of_a_command_buffer(1), &mut found);
         join.enqueue(kernel_of_a_command_buffer(1), &mut found);
         complete(&mut join, &completion(1), &mut found);
@@ -306,7 +306,7 @@ mod tests {
         join.finish(&mut found);
         assert_eq!(found.len(), 3);
         let serials = found.iter().map(|found| match found {
-            Found::Both(work, _) => work.serial,
+            FoundWork::Both(work, _) => work.serial,
             other => panic!("{other:?}"),
         });
         assert_eq!(serials.collect::<Vec<_>>(), [1, 2, 3]);

@@ -1,12 +1,12 @@
 //! A queue on an agent, and the times of the commands of its command buffers.
 
 use super::join::EnqueueFields;
-use super::times::Times;
-use crate::model::{Argument, QueueIndex, Value};
+use super::times::KnownTimes;
+use crate::model::{EventArgument, QueueIndex, Value};
 use gputrail_record::{ContextId, Nanos, QueueId, StringId, WorkId};
 
 /// A queue on an agent.
-pub(super) struct Lane {
+pub(super) struct QueueLane {
     pub index: QueueIndex,
     pub id: QueueId,
     /// The context of the queue, and the name that the program has given to it.
@@ -32,8 +32,8 @@ pub(super) struct CommandTimes {
 }
 
 impl CommandTimes {
-    pub fn arguments(&self) -> [Argument<'_>; 3] {
-        let argument = |name, value| Argument { name, value };
+    pub fn arguments(&self) -> [EventArgument<'_>; 3] {
+        let argument = |name, value| EventArgument { name, value };
         [
             argument("command_of_buffer", Value::Text(&self.number)),
             argument("command_buffer_duration_ns", Value::Uint(self.buffer)),
@@ -45,14 +45,14 @@ impl CommandTimes {
     }
 }
 
-impl Lane {
+impl QueueLane {
     /// The times of `work`, which is a command of a command buffer: an equal share of the time of the whole buffer,
     /// since the runtime measures no command of its own.
     ///
     /// The buffer begins when it could: when the runtime took it, or when the work before it in the queue ended. Some
     /// runtimes measure only the end of a buffer, and say that it was submitted and began shortly before.
     #[cold]
-    pub fn command(&mut self, work: &EnqueueFields, times: &Times) -> Option<CommandTimes> {
+    pub fn command(&mut self, work: &EnqueueFields, times: &KnownTimes) -> Option<CommandTimes> {
         let (start, end) = times.interval()?;
         let (id, begin, before) = self.command_buffer;
         let begin = if id == work.work.id {

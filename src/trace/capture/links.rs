@@ -8,7 +8,7 @@ const MAX_LINKS: usize = 1 << 16;
 
 /// A link: a call submitted work, or waited for it.
 #[derive(Copy, Clone, Debug)]
-struct Link {
+struct CallLink {
     call: CorrelationId,
     event: EventId,
     waited: bool,
@@ -19,7 +19,7 @@ struct Link {
 /// The links of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    list: Vec<Link>,
+    list: Vec<CallLink>,
 }
 
 /// The links of one call, by event ids.
@@ -37,7 +37,7 @@ impl Links {
             self.list.clear();
             return;
         }
-        self.list.push(Link {
+        self.list.push(CallLink {
             call,
             event,
             waited,

@@ -3,9 +3,9 @@
 
 use std::io;
 
-use super::Output;
+use super::StreamOutput;
 use super::process::{ProcessStream, known_or};
-use super::ranges::{Described, RangeEdge};
+use super::ranges::{DescribedMarker, RangeEdge};
 use crate::model::{Note, TrackKind};
 use gputrail_record::{Marker, MarkerKind, ThreadId, count};
 
@@ -16,7 +16,7 @@ impl ProcessStream<'_> {
     /// Passes on a marker.
     pub(super) fn marker(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
         marker: &Marker,
     ) -> io::Result<()> {
@@ -55,7 +55,7 @@ impl ProcessStream<'_> {
             }
             _ => {
                 let kind = TrackKind::ThreadRanges(self.index, thread.id);
-                let described = Described {
+                let described = DescribedMarker {
                     metadata,
                     marker,
                     fields: &fields,
@@ -70,7 +70,7 @@ impl ProcessStream<'_> {
     }
 
     /// Passes on what is left of the markers when the recording ends.
-    pub(super) fn finish_markers(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+    pub(super) fn finish_markers(&mut self, output: &mut StreamOutput<'_>) -> io::Result<()> {
         self.ranges.finish(&mut output.stream, &self.metadata)?;
         let mut unbalanced = self.ranges.unbalanced;
         for thread in &self.threads {

@@ -26,7 +26,7 @@ struct MemoryLocation {
 
 /// A change of the memory in use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Change {
+struct MemoryChange {
     time: Nanos,
     /// Its number, which keeps changes of one time in order.
     number: u64,
@@ -38,15 +38,15 @@ struct Change {
 
 /// The memory that a process has in use.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
-    held: BinaryHeap<Reverse<Change>>,
+pub(super) struct UsedMemory {
+    held: BinaryHeap<Reverse<MemoryChange>>,
     number: u64,
     counters: NumberMap<MemoryLocation, (TrackIndex, u64)>,
     /// The location and size of each allocation, by address.
     live: NumberMap<u64, (MemoryLocation, u64)>,
 }
 
-impl Memory {
+impl UsedMemory {
     /// Adds the record of an allocation or a free at `time`.
     pub fn add(
         &mut self,
@@ -64,7 +64,7 @@ impl Memory {
             return Ok(());
         }
         self.number += 1;
-        let change = Change {
+        let change = MemoryChange {
             time,
             number: self.number,
             location: MemoryLocation {

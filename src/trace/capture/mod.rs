@@ -38,7 +38,7 @@ mod times;
 mod waits;
 
 pub use captures::{Captures, Options};
-pub use following::{Ahead, Following};
+pub use following::{FollowOutcome, Following};
 pub use report::Report;
 pub use sampling::MAX_SHOWN as MAX_SAMPLES_SHOWN;
 pub use stages::short_name;
@@ -49,7 +49,7 @@ use super::model::Stream;
 use gputrail_record::{Record, RecordRef};
 
 /// The stream that captures become, and the counts of its contents.
-struct Output<'a> {
+struct StreamOutput<'a> {
     stream: Stream<'a>,
     options: &'a Options,
     report: Report,

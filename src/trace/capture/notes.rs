@@ -2,13 +2,13 @@
 
 use std::io;
 
-use super::Output;
+use super::StreamOutput;
 use super::off::OffTimes;
 use super::process::ProcessStream;
-use crate::model::{Argument, Loss, Note, Value};
+use crate::model::{EventArgument, Loss, Note, Value};
 use gputrail_buffer::Policy;
 use gputrail_buffer::clock::TickSource;
-use gputrail_capture::Finding;
+use gputrail_capture::CaptureFinding;
 use gputrail_capture::description::is_selective;
 use gputrail_record::{self as record, Kind, Nanos, NoteKind, StringId, ThreadId, Ticks, count};
 
@@ -17,7 +17,7 @@ const MAX_MISSING: usize = 64;
 
 impl ProcessStream<'_> {
     /// Passes on the configuration of the recording.
-    pub(super) fn introduce(&self, output: &mut Output<'_>) -> io::Result<()> {
+    pub(super) fn introduce(&self, output: &mut StreamOutput<'_>) -> io::Result<()> {
         let clocks: Vec<String> = self.devices.clocks().map(|(_, _, clock)| clock).collect();
         let clocks = clocks.join("; ");
         let metadata = &self.metadata;
@@ -33,10 +33,10 @@ impl ProcessStream<'_> {
             ),
             ("clock", &clocks),
         ];
-        let arguments: Vec<Argument<'_>> = facts
+        let arguments: Vec<EventArgument<'_>> = facts
             .into_iter()
             .filter(|(_, text)| !text.is_empty())
-            .map(|(name, text)| Argument {
+            .map(|(name, text)| EventArgument {
                 name,
                 value: Value::Text(text),
             })
@@ -50,7 +50,11 @@ impl ProcessStream<'_> {
     }
 
     /// Passes on a note that was recorded.
-    pub(super) fn note(&self, output: &mut Output<'_>, note: &record::Note) -> io::Result<()> {
+    pub(super) fn note(
+        &self,
+        output: &mut StreamOutput<'_>,
+        note: &record::Note,
+    ) -> io::Result<()> {
         let time = match note.time {
             Ticks(0) => self.began,
             time => self.time_or_latest(self.host.to_boottime(time)),
@@ -64,7 +68,7 @@ impl ProcessStream<'_> {
     }
 
     /// Passes on how many pieces of work were announced by their calls and have no records.
-    pub(super) fn undelivered(&self, output: &mut Output<'_>) -> io::Result<()> {
+    pub(super) fn undelivered(&self, output: &mut StreamOutput<'_>) -> io::Result<()> {
         let number = self.announced.outstanding();
         if number == 0 || is_selective(self.configuration()) {
             return Ok(());
@@ -85,7 +89,11 @@ impl ProcessStream<'_> {
     }
 
     /// Takes a note about switching the recording; ignores others. Passes on the span for which it was off.
-    pub fn switched(&mut self, output: &mut Output<'_>, note: &record::Note) -> io::Result<()> {
+    pub fn switched(
+        &mut self,
+        output: &mut StreamOutput<'_>,
+        note: &record::Note,
+    ) -> io::Result<()> {
         if !OffTimes::concern(note) {
             return Ok(());
         }
@@ -102,7 +110,11 @@ impl ProcessStream<'_> {
     }
 
     /// The recording stays off until its end.
-    pub(super) fn remain_off(&mut self, output: &mut Output<'_>, end: Nanos) -> io::Result<()> {
+    pub(super) fn remain_off(
+        &mut self,
+        output: &mut StreamOutput<'_>,
+        end: Nanos,
+    ) -> io::Result<()> {
         match self.off.last() {
             Some((start, reason)) => {
                 let reason = self.metadata.string(reason);
@@ -117,7 +129,11 @@ impl ProcessStream<'_> {
     /// Passes on that nothing says how the recording ended ([`Reader::is_open`](gputrail_capture::Reader::is_open)), from the
     /// time on up to which the records are complete: that of the last reading of the clocks, which follows all records
     /// that were committed before it. Under [`Policy::Overwrite`] and in a simulation records do not come before the end.
-    pub(super) fn open_end(&self, output: &mut Output<'_>, ticks: TickSource) -> io::Result<()> {
+    pub(super) fn open_end(
+        &self,
+        output: &mut StreamOutput<'_>,
+        ticks: TickSource,
+    ) -> io::Result<()> {
         let comes_at_end = ticks == TickSource::Virtual
             || self
                 .configuration()
@@ -139,7 +155,11 @@ impl ProcessStream<'_> {
     }
 
     /// Passes on a part that could not be read.
-    pub fn unreadable(&self, output: &mut Output<'_>, finding: &Finding) -> io::Result<()> {
+    pub fn unreadable(
+        &self,
+        output: &mut StreamOutput<'_>,
+        finding: &CaptureFinding,
+    ) -> io::Result<()> {
         self.detail(
             output,
             self.latest,
@@ -150,7 +170,7 @@ impl ProcessStream<'_> {
 
     pub(super) fn detail(
         &self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         time: Nanos,
         name: &str,
         text: &str,
@@ -159,7 +179,7 @@ impl ProcessStream<'_> {
             process: self.index,
             time,
             name,
-            arguments: &[Argument {
+            arguments: &[EventArgument {
                 name: "detail",
                 value: Value::Text(text),
             }],
@@ -184,7 +204,7 @@ impl ProcessStream<'_> {
     /// Passes on that records are missing, on the thread that lost them.
     pub(super) fn loss(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         record: &record::Loss,
     ) -> io::Result<()> {
         let (first, last) = (

@@ -3,7 +3,8 @@
 use std::io;
 
 use crate::model::{
-    Argument, Parent, ProcessIndex, Slice, Stream, Track, TrackIndex, TrackKind, Value, category,
+    EventArgument, Parent, ProcessIndex, Slice, Stream, Track, TrackIndex, TrackKind, Value,
+    category,
 };
 use gputrail_record::{CorrelationId, Nanos, Note, NoteKind, StringId};
 
@@ -75,7 +76,7 @@ impl OffTimes {
             end: end.map(|end| end.max(start)),
             open: false,
             correlation: CorrelationId::NONE,
-            arguments: &[Argument {
+            arguments: &[EventArgument {
                 name: "reason",
                 value: Value::Text(reason),
             }],

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
-use super::Output;
+use super::StreamOutput;
 use super::announced::Announced;
-use super::counters::{Counted, Counters};
+use super::counters::{CountedKernels, HeldCounters};
 use super::devices::Devices;
 use super::environment::Environments;
 use super::functions::Functions;
-use super::join::{Found, Join};
+use super::join::{FoundWork, WorkJoin};
 use super::links::{Links, LinksOfCall};
-use super::memory::Memory;
+use super::memory::UsedMemory;
 use super::off::OffTimes;
 use super::ranges::Ranges;
-use super::sampling::{Ready, Sampling};
+use super::sampling::{ProcessSamples, Ready};
 use super::thread_markers::ThreadMarkers;
 use crate::model::nesting::{Nested, Nesting};
 use crate::model::{AgentIndex, Parent, Process, ProcessIndex, Track, TrackIndex, TrackKind};
@@ -29,7 +29,7 @@ use gputrail_record::{
 
 /// A thread: its tracks, and the records that wait for the end of its outermost call.
 #[derive(Debug)]
-pub(super) struct Thread {
+pub(super) struct ThreadTracks {
     pub id: ThreadId,
     pub track: TrackIndex,
     pub overhead: Option<TrackIndex>,
@@ -103,22 +103,22 @@ pub(super) struct ProcessStream<'a> {
     /// Whether completions of work may be missing although the work completed.
     pub(super) may_lack_completions: bool,
     pub(super) functions: Functions,
-    pub(super) threads: Vec<Thread>,
+    pub(super) threads: Vec<ThreadTracks>,
     /// The index of each thread in `threads`.
     places: NumberMap<ThreadId, usize>,
     /// The index of the latest thread: records of one thread come many at a time.
     current: usize,
     pub(super) devices: Devices,
-    pub(super) join: Join,
-    pub(super) memory: Memory,
+    pub(super) join: WorkJoin,
+    pub(super) memory: UsedMemory,
     pub(super) environments: Environments,
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<FoundWork>,
     pub(super) links_of_call: LinksOfCall,
     pub(super) ranges: Ranges,
-    pub(super) sampling: Sampling,
+    pub(super) sampling: ProcessSamples,
     pub(super) ready: Ready,
-    pub(super) counters: Counters,
-    pub(super) counted: Counted,
+    pub(super) counters: HeldCounters,
+    pub(super) counted: CountedKernels,
     pub(super) off: OffTimes,
     /// Work that calls have announced and whose records have not come.
     pub(super) announced: Announced,
@@ -132,7 +132,7 @@ impl<'a> ProcessStream<'a> {
         index: ProcessIndex,
         host: HostClock,
         agents: HashMap<AgentId, AgentIndex>,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
     ) -> io::Result<ProcessStream<'a>> {
         let text = |id: Option<StringId>| id.map_or("", |id| metadata.string(id));
         let process = metadata.process;
@@ -161,9 +161,9 @@ impl<'a> ProcessStream<'a> {
         let notes = metadata.notes.clone();
         let mut stream = ProcessStream {
             devices: Devices::new(&metadata, index, &host, agents),
-            sampling: Sampling::new(&metadata, index),
-            counters: Counters::new(&metadata),
-            counted: Counted::new(),
+            sampling: ProcessSamples::new(&metadata, index),
+            counters: HeldCounters::new(&metadata),
+            counted: CountedKernels::new(),
             metadata,
             began,
             may_lack_completions: false,
@@ -175,8 +175,8 @@ impl<'a> ProcessStream<'a> {
             threads: Vec::new(),
             places: NumberMap::default(),
             current: 0,
-            join: Join::default(),
-            memory: Memory::default(),
+            join: WorkJoin::default(),
+            memory: UsedMemory::default(),
             environments: Environments::default(),
             found: Vec::new(),
             links_of_call: LinksOfCall::default(),
@@ -233,7 +233,7 @@ impl<'a> ProcessStream<'a> {
     }
 
     /// The clock domain of each agent that is in use.
-    pub fn domains(&self) -> Vec<(AgentId, clock::Domain)> {
+    pub fn domains(&self) -> Vec<(AgentId, clock::ClockDomain)> {
         self.devices.domains()
     }
 
@@ -245,9 +245,9 @@ impl<'a> ProcessStream<'a> {
     #[inline(always)]
     pub(super) fn thread(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         id: ThreadId,
-    ) -> io::Result<&mut Thread> {
+    ) -> io::Result<&mut ThreadTracks> {
         let place = self.thread_place(output, id)?;
         Ok(&mut self.threads[place])
     }
@@ -255,7 +255,7 @@ impl<'a> ProcessStream<'a> {
     #[inline(always)]
     pub(super) fn thread_place(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         id: ThreadId,
     ) -> io::Result<usize> {
         match self.threads.get(self.current) {
@@ -265,7 +265,7 @@ impl<'a> ProcessStream<'a> {
     }
 
     #[inline(never)]
-    fn turn_to(&mut self, output: &mut Output<'_>, id: ThreadId) -> io::Result<usize> {
+    fn turn_to(&mut self, output: &mut StreamOutput<'_>, id: ThreadId) -> io::Result<usize> {
         self.current = match self.places.get(&id) {
             Some(place) => *place,
             None => self.add_thread(output, id)?,
@@ -273,7 +273,7 @@ impl<'a> ProcessStream<'a> {
         Ok(self.current)
     }
 
-    fn add_thread(&mut self, output: &mut Output<'_>, id: ThreadId) -> io::Result<usize> {
+    fn add_thread(&mut self, output: &mut StreamOutput<'_>, id: ThreadId) -> io::Result<usize> {
         let name = self.metadata.threads.get(&id).map(|thread| thread.name);
         let track = output.stream.new_track(&Track {
             parent: Parent::Process(self.index),
@@ -281,7 +281,7 @@ impl<'a> ProcessStream<'a> {
             kind: TrackKind::Thread(self.index, id),
             order: None,
         })?;
-        self.threads.push(Thread {
+        self.threads.push(ThreadTracks {
             id,
             track,
             overhead: None,

@@ -7,7 +7,7 @@ use std::io;
 
 use super::counters;
 use crate::model::{
-    Argument, CounterUnit, CounterValue, Parent, ProcessIndex, Slice, SliceEnd, Stream, Track,
+    CounterUnit, CounterValue, EventArgument, Parent, ProcessIndex, Slice, SliceEnd, Stream, Track,
     TrackIndex, TrackKind, Value, category,
 };
 use gputrail_capture::Metadata;
@@ -25,7 +25,7 @@ const MAX_COUNTERS: usize = 1 << 12;
 
 /// Ends of ranges that do not fit their begins.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Unbalanced {
+pub(super) struct UnbalancedEnds {
     /// Pops of ranges that were not pushed in the recording.
     pub pops: u64,
     /// Pushed ranges that were not popped in the recording.
@@ -49,10 +49,10 @@ pub(super) struct Ranges {
     limit: usize,
     /// The number of ranges in `held` whose end is there.
     ended: usize,
-    rows: Vec<Row>,
+    rows: Vec<RangeRow>,
     /// Tracks of counters, by domain and name.
     counters: HashMap<(StringId, StringId), TrackIndex>,
-    pub unbalanced: Unbalanced,
+    pub unbalanced: UnbalancedEnds,
     /// The number of ranges that ended on another thread than they began on.
     pub moved: u64,
 }
@@ -83,7 +83,7 @@ enum RowOf {
 
 /// A row, and the time span of its ranges.
 #[derive(Debug)]
-struct Row {
+struct RangeRow {
     of: RowOf,
     track: TrackIndex,
     from: Nanos,
@@ -105,7 +105,7 @@ impl Ranges {
             ended: 0,
             rows: Vec::new(),
             counters: HashMap::new(),
-            unbalanced: Unbalanced::default(),
+            unbalanced: UnbalancedEnds::default(),
             moved: 0,
         }
     }
@@ -265,12 +265,12 @@ impl Ranges {
             return Ok(());
         };
         let track = self.row(stream, metadata, RowOf::Counted(first.agent), start, end)?;
-        let names = counters::Names::of(metadata, values);
-        let agent = Argument {
+        let names = counters::ValueNames::of(metadata, values);
+        let agent = EventArgument {
             name: "agent",
             value: Value::Text(agent_name(metadata, first.agent)),
         };
-        let arguments: Vec<Argument<'_>> = std::iter::once(agent)
+        let arguments: Vec<EventArgument<'_>> = std::iter::once(agent)
             .chain(names.arguments(values))
             .collect();
         stream.consumer.slice(&Slice {
@@ -296,7 +296,7 @@ impl Ranges {
         to: Nanos,
     ) -> io::Result<TrackIndex> {
         let full = self.rows.len() >= MAX_ROWS;
-        let free = |row: &&mut Row| row.of == of && (from >= row.to || to <= row.from);
+        let free = |row: &&mut RangeRow| row.of == of && (from >= row.to || to <= row.from);
         let found = match self.rows.iter_mut().find(free) {
             Some(row) => Some(row),
             // Too many at once: overlapping ranges may look nested.
@@ -320,7 +320,7 @@ impl Ranges {
             kind,
             order: None,
         })?;
-        self.rows.push(Row {
+        self.rows.push(RangeRow {
             of,
             track,
             from,
@@ -344,7 +344,7 @@ pub(super) fn track_name<'a>(what: &'a str, metadata: &Metadata, domain: StringI
 }
 
 /// A marker with its values.
-pub(super) struct Described<'a> {
+pub(super) struct DescribedMarker<'a> {
     pub metadata: &'a Metadata,
     pub marker: &'a Marker,
     pub fields: &'a [Marker],
@@ -369,8 +369,8 @@ impl RangeEdge {
         1 + self.fields.len()
     }
 
-    fn described<'a>(&'a self, metadata: &'a Metadata) -> Described<'a> {
-        Described {
+    fn described<'a>(&'a self, metadata: &'a Metadata) -> DescribedMarker<'a> {
+        DescribedMarker {
             metadata,
             marker: &self.marker,
             fields: &self.fields,
@@ -378,7 +378,7 @@ impl RangeEdge {
     }
 }
 
-impl Described<'_> {
+impl DescribedMarker<'_> {
     /// Passes on the begin of a range.
     pub fn begin(
         &self,
@@ -419,7 +419,7 @@ impl Described<'_> {
     }
 
     /// Adds the values of the marker.
-    fn values<'a>(&'a self, arguments: &mut Vec<Argument<'a>>) {
+    fn values<'a>(&'a self, arguments: &mut Vec<EventArgument<'a>>) {
         let fields = self.fields.iter();
         let fields = fields.map(|field| (self.metadata.string(field.name), field));
         for (name, value) in fields.chain([("payload", self.marker)]) {
@@ -432,26 +432,26 @@ impl Described<'_> {
                 PayloadKind::TEXT => Value::Text(self.metadata.string(StringId(bits as u32))),
                 _ => continue,
             };
-            arguments.push(Argument { name, value });
+            arguments.push(EventArgument { name, value });
         }
     }
 
     /// Calls `pass_on` with the name, the category and the arguments.
     pub fn pass_on(
         &self,
-        pass_on: impl FnOnce(&str, &str, &[Argument<'_>]) -> io::Result<()>,
+        pass_on: impl FnOnce(&str, &str, &[EventArgument<'_>]) -> io::Result<()>,
     ) -> io::Result<()> {
         let (metadata, marker) = (self.metadata, self.marker);
         let mut arguments = Vec::new();
         if marker.domain.is_some() {
-            arguments.push(Argument {
+            arguments.push(EventArgument {
                 name: "domain",
                 value: Value::Text(metadata.string(marker.domain)),
             });
         }
         self.values(&mut arguments);
         if marker.what == MarkerKind::RESOURCE {
-            arguments.push(Argument {
+            arguments.push(EventArgument {
                 name: "identifier",
                 value: Value::Pointer(marker.id),
             });
@@ -459,7 +459,7 @@ impl Described<'_> {
         let color;
         if marker.color != 0 {
             color = format!("#{:08x}", marker.color);
-            arguments.push(Argument {
+            arguments.push(EventArgument {
                 name: "color",
                 value: Value::Text(&color),
             });
@@ -548,7 +548,7 @@ mod tests {
             });
             let (slices, ranges) = read(MAX_HELD, edges.into());
             assert_eq!(slices.times(), [(10, Some(30))], "{order:?}");
-            let Unbalanced { starts, ends, .. } = ranges.unbalanced;
+            let UnbalancedEnds { starts, ends, .. } = ranges.unbalanced;
             assert_eq!((ranges.moved, starts, ends), (0, 0, 1), "{order:?}");
         }
     }
@@ -591,7 +591,7 @@ mod tests {
         times.sort();
         let expected: Vec<_> = (0..4).map(|id| (id + 1, Some(id + 10))).collect();
         assert_eq!(times, expected);
-        let Unbalanced { starts, ends, .. } = ranges.unbalanced;
+        let UnbalancedEnds { starts, ends, .. } = ranges.unbalanced;
         assert_eq!((starts, ends, ranges.records, ranges.ended), (2, 2, 0, 0));
     }
 
@@ -602,7 +602,7 @@ mod tests {
         let range = range.map(|(what, time)| edge(what, 10, 1, time));
         let (slices, ranges) = read(4, ends.chain(range).collect());
         assert_eq!(slices.times(), [(20, Some(30))]);
-        let Unbalanced { starts, ends, .. } = ranges.unbalanced;
+        let UnbalancedEnds { starts, ends, .. } = ranges.unbalanced;
         assert_eq!((starts, ends, ranges.records, ranges.ended), (0, 6, 0, 0));
     }
 

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::io;
 
-use super::devices::{About, Source};
-use super::join::{At, EnqueueFields, Found, Shown, What, is_kernel};
+use super::devices::{About, ProcessState};
+use super::join::{At, EnqueueFields, FoundWork, ShownWork, WorkNature, is_kernel};
 use super::off::OffTimes;
 use super::process::{ProcessStream, known_or};
-use super::sampling::Sampling;
+use super::sampling::ProcessSamples;
 use super::waits::Entering;
-use super::{Output, read};
-use crate::model::{Argument, Parent, Slice, Track, TrackKind, Value, category};
+use super::{StreamOutput, read};
+use crate::model::{EventArgument, Parent, Slice, Track, TrackKind, Value, category};
 use gputrail_record::{
     Allocation, Completion, CounterValue, Dependency, DeviceTime, Environment, GraphChange,
     GraphNode, KernelDispatch, Kind, MemoryCopy, MemorySet, Overhead, Preemption, QueueId,
@@ -25,7 +25,7 @@ impl ProcessStream<'_> {
     #[inline]
     pub fn record(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
         record: &RecordRef<'_>,
     ) -> io::Result<()> {
@@ -39,7 +39,7 @@ impl ProcessStream<'_> {
     /// Reads a record that is not a call, or a call that cannot be read in place.
     fn other(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
         record: &RecordRef<'_>,
     ) -> io::Result<()> {
@@ -121,7 +121,7 @@ impl ProcessStream<'_> {
             Kind::COUNTER_VALUE => self.counter_value(output, &read(record)),
             Kind::LOSS => self.loss(output, &read(record)),
             Kind::NOTE => self.note(output, &read(record)),
-            kind if Sampling::takes(kind) => {
+            kind if ProcessSamples::takes(kind) => {
                 let (metadata, devices) = (&self.metadata, &self.devices);
                 let ready = &mut self.ready;
                 self.sampling
@@ -133,7 +133,7 @@ impl ProcessStream<'_> {
     }
 
     /// Passes on everything that still waits.
-    pub fn finish(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+    pub fn finish(&mut self, output: &mut StreamOutput<'_>) -> io::Result<()> {
         for place in 0..self.threads.len() {
             self.pass_on_calls(output, place, None)?;
         }
@@ -151,7 +151,7 @@ impl ProcessStream<'_> {
         let mut unfinished = std::mem::take(&mut self.found);
         let end = self.cut().unwrap_or_else(|| self.end());
         self.remain_off(output, end)?;
-        let source = Source {
+        let source = ProcessState {
             metadata: &self.metadata,
             host: &self.host,
         };
@@ -176,7 +176,7 @@ impl ProcessStream<'_> {
     }
 
     /// Passes on the values that are held back for work that comes late.
-    pub fn flush(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+    pub fn flush(&mut self, output: &mut StreamOutput<'_>) -> io::Result<()> {
         self.devices.flush(&mut *output.stream.consumer)?;
         output.stream.consumer.flush()
     }
@@ -184,9 +184,9 @@ impl ProcessStream<'_> {
     #[inline(never)]
     fn enqueue(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
-        record: &(impl Shown + Copy),
+        record: &(impl ShownWork + Copy),
     ) -> io::Result<()> {
         let began = self.host.to_boottime(record.work().enqueued);
         let record = At(record, began);
@@ -202,7 +202,7 @@ impl ProcessStream<'_> {
             enqueued: header.enqueued,
             after_all: matches!(
                 work.what,
-                What::Synchronization {
+                WorkNature::Synchronization {
                     after_all: true,
                     ..
                 }
@@ -224,7 +224,7 @@ impl ProcessStream<'_> {
 
     fn dependency(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
         record: &Dependency,
     ) -> io::Result<()> {
@@ -242,7 +242,7 @@ impl ProcessStream<'_> {
 
     fn synchronization(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
         record: &Synchronization,
     ) -> io::Result<()> {
@@ -261,21 +261,21 @@ impl ProcessStream<'_> {
     #[inline(always)]
     fn complete(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         work: &EnqueueFields,
         completion: &Completion,
     ) -> io::Result<()> {
         if self.counters.concern(work) {
-            let found = Found::Both(*work, *completion);
+            let found = FoundWork::Both(*work, *completion);
             self.counters.found(found, &mut self.counted);
             return self.pass_on_counted(output);
         }
         if self.sampling.concern(work) {
-            let found = Found::Both(*work, *completion);
+            let found = FoundWork::Both(*work, *completion);
             self.sampling.found(found, &mut self.ready);
             return self.pass_on_ready(output);
         }
-        let source = Source {
+        let source = ProcessState {
             metadata: &self.metadata,
             host: &self.host,
         };
@@ -284,7 +284,7 @@ impl ProcessStream<'_> {
     }
 
     #[inline(always)]
-    fn pass_on_found(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+    fn pass_on_found(&mut self, output: &mut StreamOutput<'_>) -> io::Result<()> {
         if self.found.is_empty() {
             Ok(())
         } else {
@@ -292,13 +292,13 @@ impl ProcessStream<'_> {
         }
     }
 
-    fn pass_on_all_found(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+    fn pass_on_all_found(&mut self, output: &mut StreamOutput<'_>) -> io::Result<()> {
         let mut found = std::mem::take(&mut self.found);
         for found in &found {
             match found {
-                Found::Both(work, completion) => self.complete(output, work, completion)?,
-                Found::Enqueued(_) | Found::Completed(_) => {
-                    let source = Source {
+                FoundWork::Both(work, completion) => self.complete(output, work, completion)?,
+                FoundWork::Enqueued(_) | FoundWork::Completed(_) => {
+                    let source = ProcessState {
                         metadata: &self.metadata,
                         host: &self.host,
                     };
@@ -313,9 +313,9 @@ impl ProcessStream<'_> {
     }
 
     /// Passes on kernels that have waited for their samples, with the other parts of their command buffers.
-    fn pass_on_ready(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+    fn pass_on_ready(&mut self, output: &mut StreamOutput<'_>) -> io::Result<()> {
         for (found, samples) in self.ready.drain(..) {
-            let source = Source {
+            let source = ProcessState {
                 metadata: &self.metadata,
                 host: &self.host,
             };
@@ -332,7 +332,11 @@ impl ProcessStream<'_> {
     }
 
     /// Reads a value of a counter. The last value of a span of time passes on all of them.
-    fn counter_value(&mut self, output: &mut Output<'_>, value: &CounterValue) -> io::Result<()> {
+    fn counter_value(
+        &mut self,
+        output: &mut StreamOutput<'_>,
+        value: &CounterValue,
+    ) -> io::Result<()> {
         if let Some(values) = self.counters.add(value, &mut self.counted) {
             if value.range.is_some() {
                 self.counted_range(output, &values)?
@@ -346,7 +350,7 @@ impl ProcessStream<'_> {
     /// Passes on the values of an agent's counters in a range of markers.
     fn counted_range(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         values: &[CounterValue],
     ) -> io::Result<()> {
         let Some(first) = values.first() else {
@@ -370,9 +374,9 @@ impl ProcessStream<'_> {
     }
 
     /// Passes on kernels that have waited for the values of their counters, with the other parts of their command buffers.
-    fn pass_on_counted(&mut self, output: &mut Output<'_>) -> io::Result<()> {
+    fn pass_on_counted(&mut self, output: &mut StreamOutput<'_>) -> io::Result<()> {
         for (found, counters) in self.counted.drain(..) {
-            let source = Source {
+            let source = ProcessState {
                 metadata: &self.metadata,
                 host: &self.host,
             };
@@ -389,7 +393,7 @@ impl ProcessStream<'_> {
     /// Passes on an overhead, on a track of its own below the thread: it need not nest with calls.
     fn overhead(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         thread: ThreadId,
         record: &Overhead,
     ) -> io::Result<()> {
@@ -405,7 +409,7 @@ impl ProcessStream<'_> {
             })?),
         };
         let detail = self.metadata.string(record.detail);
-        let arguments = [Argument {
+        let arguments = [EventArgument {
             name: "detail",
             value: Value::Text(detail),
         }];

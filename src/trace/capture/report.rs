@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::model::{AgentIndex, ProcessIndex, WorkKind};
-use gputrail_capture::Finding;
+use gputrail_capture::CaptureFinding;
 use gputrail_record::Nanos;
 
 /// Counts of the contents of captures.
@@ -80,14 +80,14 @@ pub struct Report {
     /// of a span whose last value is missing, or of a dispatch that was not recorded.
     pub left_out_counter_values: u64,
     /// Parts of captures that could not be read.
-    pub findings: Vec<(PathBuf, Finding)>,
+    pub findings: Vec<(PathBuf, CaptureFinding)>,
     /// The clock of each agent of each process, as text.
     pub clocks: Vec<(ProcessIndex, AgentIndex, String)>,
 }
 
 /// What is known of the end of a piece of work without times.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum WorkEnd {
     /// It had not completed, as far as the records say.
     Unknown,
     /// It could not be tracked.
@@ -111,7 +111,7 @@ impl Report {
     }
 
     /// Counts a piece of work.
-    pub(super) fn count(&mut self, kind: WorkKind, interval: Option<(Nanos, Nanos)>, end: End) {
+    pub(super) fn count(&mut self, kind: WorkKind, interval: Option<(Nanos, Nanos)>, end: WorkEnd) {
         match kind {
             WorkKind::Kernel => self.kernels += 1,
             WorkKind::Copy => self.copies += 1,
@@ -122,10 +122,10 @@ impl Report {
         }
         match end {
             _ if interval.is_some() => {}
-            End::Unknown => self.unfinished += 1,
-            End::Unrecorded => self.unrecorded += 1,
-            End::Untracked => self.untracked += 1,
-            End::Untimed => self.untimed += 1,
+            WorkEnd::Unknown => self.unfinished += 1,
+            WorkEnd::Unrecorded => self.unrecorded += 1,
+            WorkEnd::Untracked => self.untracked += 1,
+            WorkEnd::Untimed => self.untimed += 1,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Names of device work.
 
-use super::join::{EnqueueFields, What};
+use super::join::{EnqueueFields, WorkNature};
 use crate::directory::Directory;
 use crate::model::{Stage, StageId, WorkKind};
 use gputrail_capture::Metadata;
@@ -8,22 +8,22 @@ use gputrail_record::KernelId;
 
 /// A kernel's names.
 #[derive(Debug, Default)]
-struct Kernel {
+struct NamedKernel {
     name: String,
     demangled: String,
 }
 
 /// The stages that the work of a process runs.
 #[derive(Debug, Default)]
-pub(super) struct Stages {
+pub(super) struct ProcessStages {
     /// Kernels that have run and have a name in the names store.
-    kernels: Vec<Kernel>,
+    kernels: Vec<NamedKernel>,
     places: Directory<KernelId>,
     /// The latest kernel without a name in the names store.
-    unknown: Kernel,
+    unknown: NamedKernel,
 }
 
-impl Stages {
+impl ProcessStages {
     /// Forgets the names of kernels, because further names have come.
     pub fn clear(&mut self) {
         self.kernels.clear();
@@ -41,19 +41,19 @@ impl Stages {
             architecture: "",
         };
         match work.map(|work| work.what) {
-            Some(What::Kernel { kernel, .. }) => {
+            Some(WorkNature::Kernel { kernel, .. }) => {
                 let names = self.kernel(metadata, kernel);
                 Stage {
                     demangled: &names.demangled,
                     ..other(WorkKind::Kernel, 1, kernel.0.into(), &names.name)
                 }
             }
-            Some(What::Copy { transfer, .. }) => {
+            Some(WorkNature::Copy { transfer, .. }) => {
                 let name = transfer.name().unwrap_or("copy");
                 other(WorkKind::Copy, 2, transfer.0.into(), name)
             }
-            Some(What::Set { .. }) => other(WorkKind::Set, 3, 0, WorkKind::FILL),
-            Some(What::Synchronization { what, .. }) => {
+            Some(WorkNature::Set { .. }) => other(WorkKind::Set, 3, 0, WorkKind::FILL),
+            Some(WorkNature::Synchronization { what, .. }) => {
                 let name = what.name().unwrap_or("synchronization");
                 other(WorkKind::Synchronization, 4, what.0.into(), name)
             }
@@ -62,7 +62,7 @@ impl Stages {
     }
 
     #[inline]
-    fn kernel(&mut self, metadata: &Metadata, id: KernelId) -> &Kernel {
+    fn kernel(&mut self, metadata: &Metadata, id: KernelId) -> &NamedKernel {
         match self.places.get(id.0, id) {
             Some(place) => &self.kernels[place],
             None => self.look_up(metadata, id),
@@ -70,11 +70,11 @@ impl Stages {
     }
 
     #[cold]
-    fn look_up(&mut self, metadata: &Metadata, id: KernelId) -> &Kernel {
+    fn look_up(&mut self, metadata: &Metadata, id: KernelId) -> &NamedKernel {
         let symbol = metadata.kernels.get(&id);
         let name = symbol.map_or("", |symbol| metadata.string(symbol.name));
         let demangled = symbol.map_or("", |symbol| metadata.string(symbol.demangled));
-        let kernel = Kernel {
+        let kernel = NamedKernel {
             name: match (short_name(demangled), name) {
                 ("", "") => format!("kernel {id}"),
                 ("", name) | (name, _) => name.to_owned(),

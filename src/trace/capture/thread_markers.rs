@@ -3,9 +3,9 @@
 
 use std::io;
 
-use super::ranges::{Described, Unbalanced, track_name};
+use super::ranges::{DescribedMarker, UnbalancedEnds, track_name};
 use crate::model::{
-    Argument, Instant, Parent, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
+    EventArgument, Instant, Parent, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
     category,
 };
 use gputrail_capture::Metadata;
@@ -41,14 +41,14 @@ impl NestedRanges {
         &mut self,
         stream: &mut Stream<'_>,
         track: TrackIndex,
-        unbalanced: &mut Unbalanced,
+        unbalanced: &mut UnbalancedEnds,
     ) -> io::Result<()> {
         self.open.pop();
         unbalanced.pushes += 1;
         stream.consumer.end_slice(&SliceEnd {
             track,
             time: self.latest,
-            arguments: &[Argument {
+            arguments: &[EventArgument {
                 name: "end",
                 value: Value::Text("not recorded: the last marker inside"),
             }],
@@ -72,9 +72,9 @@ impl ThreadMarkers {
         &mut self,
         stream: &mut Stream<'_>,
         (parent, kind): (TrackIndex, TrackKind),
-        described: &Described<'_>,
+        described: &DescribedMarker<'_>,
         time: Nanos,
-        unbalanced: &mut Unbalanced,
+        unbalanced: &mut UnbalancedEnds,
     ) -> io::Result<()> {
         let marker = described.marker;
         let (level, is_of_domain) = match marker.what {
@@ -206,7 +206,7 @@ impl ThreadMarkers {
             end: None,
             open: true,
             correlation: CorrelationId::NONE,
-            arguments: &[Argument {
+            arguments: &[EventArgument {
                 name: "external_id",
                 value: Value::Uint(marker.id),
             }],

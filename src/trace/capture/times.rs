@@ -64,7 +64,7 @@ fn bound(clock: &AgentClock, host: &HostClock) -> Nanos {
 
 /// The known times of a piece of work.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Times {
+pub(super) struct KnownTimes {
     pub enqueued: Option<Nanos>,
     pub queued: Option<Nanos>,
     pub submitted: Option<Nanos>,
@@ -75,7 +75,7 @@ pub(super) struct Times {
     pub unfinished: Unfinished,
 }
 
-impl Times {
+impl KnownTimes {
     #[inline(always)]
     pub fn new(
         view: Option<&AgentView>,
@@ -83,12 +83,12 @@ impl Times {
         work: Option<&EnqueueFields>,
         completion: Option<&Completion>,
         report: &mut Report,
-    ) -> Times {
+    ) -> KnownTimes {
         let known = |time: Nanos| time.is_some().then_some(time);
         let enqueued = work.map_or(Nanos::NONE, |work| work.began);
         let learnt = completion.map_or(Ticks::NONE, |completion| completion.completed);
         let learnt = host.to_boottime(learnt);
-        let mut times = Times {
+        let mut times = KnownTimes {
             enqueued: known(enqueued),
             queued: None,
             submitted: None,
@@ -183,7 +183,7 @@ mod tests {
 
     /// The times of work whose call began at `began`, and whose end at 900 of an unknown clock the host learnt of at
     /// 1100.
-    fn times(began: u64, start: u64) -> (Times, Report) {
+    fn times(began: u64, start: u64) -> (KnownTimes, Report) {
         let snapshots = [1, 1_000_000_000].map(|time| virtual_snapshot(Ticks(time)));
         let host = HostClock::new(TickSource::Virtual, 1_000_000_000, &snapshots).unwrap();
         let mut record = MemorySet::blank();
@@ -200,7 +200,7 @@ mod tests {
             ..Completion::blank()
         };
         let mut report = Report::default();
-        let times = Times::new(None, &host, Some(&enqueued), Some(&completion), &mut report);
+        let times = KnownTimes::new(None, &host, Some(&enqueued), Some(&completion), &mut report);
         (times, report)
     }
 

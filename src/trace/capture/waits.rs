@@ -15,14 +15,14 @@ const MAX_WORK: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     of: NumberMap<WorkId, Vec<EventId>>,
-    queues: Vec<Order>,
+    queues: Vec<QueueOrder>,
     /// The index of each queue in `queues`.
     places: Directory<QueueId>,
 }
 
 /// The state of a queue that barriers need.
 #[derive(Debug, Default)]
-struct Order {
+struct QueueOrder {
     /// The work enqueued last, and when.
     latest: Option<(Ticks, EventId)>,
     /// The barrier that all later work waits for.
@@ -75,9 +75,9 @@ impl Waits {
     }
 
     #[inline(always)]
-    fn order(&mut self, queue: QueueId) -> &mut Order {
+    fn order(&mut self, queue: QueueId) -> &mut QueueOrder {
         let place = self.places.get(queue.0, queue).unwrap_or_else(|| {
-            self.queues.push(Order::default());
+            self.queues.push(QueueOrder::default());
             self.places.insert(queue, self.queues.len() - 1);
             self.queues.len() - 1
         });

@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::{OutcomeCount, RawSample, SampleCount, SampleTotals};
 use crate::selection::TimeBound;
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{ProcessId, SamplingMethod};
 
 /// The agents, kernels and numbers of the counts that pass, and the times of single samples.
@@ -43,8 +43,8 @@ impl Consumer for Passed {
     }
 }
 
-fn outcome() -> Outcome {
-    Outcome::from_code(0)
+fn outcome() -> WaveOutcome {
+    WaveOutcome::from_code(0)
 }
 
 /// Passes samples of two devices and two kernels, of a process with the id 7, through a filter.
@@ -294,7 +294,7 @@ fn ranges(steps: &[(&str, u64)]) -> (Vec<String>, u64, u64) {
         let (track, time) = (TrackIndex(1), Nanos(*time));
         match what.strip_prefix('+') {
             Some(name) => {
-                let argument = Argument {
+                let argument = EventArgument {
                     name: "value",
                     value: crate::model::Value::Text(name),
                 };

@@ -39,7 +39,7 @@ pub struct Stack {
 }
 
 #[derive(Copy, Clone, Debug)]
-struct Shown {
+struct ShownStack {
     time: Nanos,
     stack: u32,
     /// A random number: the sample is kept as long as its lower bits are 0.
@@ -49,7 +49,7 @@ struct Shown {
 /// The samples of one process that are to be shown.
 #[derive(Debug, Default)]
 pub struct Flame {
-    shown: Vec<Shown>,
+    shown: Vec<ShownStack>,
     stacks: Vec<Stack>,
     numbers: HashMap<Stack, u32>,
     latest: Option<(Stack, u32)>,
@@ -89,7 +89,7 @@ impl Flame {
             return;
         }
         let stack = self.number(stack);
-        self.shown.push(Shown { time, stack, lot });
+        self.shown.push(ShownStack { time, stack, lot });
         while self.shown.len() > MAX_SHOWN {
             self.thin();
         }

@@ -25,7 +25,7 @@ const MAX_EXACT: usize = 2;
 
 /// Work that the counters count.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Running {
+pub enum GaugedWork {
     /// A kernel and its number of workgroups, if known.
     Kernel(Option<u64>),
     /// A copy and its number of bytes.
@@ -36,12 +36,12 @@ pub enum Running {
 struct Edge {
     time: u64,
     gauge: u32,
-    change: Change,
+    change: GaugeChange,
 }
 
 /// What begins or ends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Change {
+enum GaugeChange {
     /// Work that adds this much to the counter.
     Known(i64),
     /// Work that adds an unknown amount: 1 for a begin, -1 for an end.
@@ -50,7 +50,7 @@ enum Change {
 
 /// The quantity of a counter.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-enum Counted {
+enum Quantity {
     Kernels,
     ComputeUnits,
     CopyRate,
@@ -64,7 +64,7 @@ pub struct Gauges {
     /// The time up to which values have been passed on.
     now: u64,
     gauges: Vec<Gauge>,
-    places: Directory<(AgentIndex, Counted)>,
+    places: Directory<(AgentIndex, Quantity)>,
 }
 
 impl Gauges {
@@ -84,7 +84,7 @@ impl Gauges {
         &mut self,
         stream: &mut Stream<'_>,
         (agent, compute_units): (AgentIndex, u32),
-        running: Running,
+        running: GaugedWork,
         (start, end): (Nanos, Nanos),
     ) -> io::Result<()> {
         let duration = end.0.saturating_sub(start.0);
@@ -93,19 +93,19 @@ impl Gauges {
         }
         let agent = (agent, compute_units);
         match running {
-            Running::Kernel(groups) => {
+            GaugedWork::Kernel(groups) => {
                 let interval = (start, end);
-                self.add_counted(stream, agent, Counted::Kernels, Some(1), interval)?;
+                self.add_counted(stream, agent, Quantity::Kernels, Some(1), interval)?;
                 if compute_units != 0 {
                     let groups = groups.filter(|groups| *groups != 0);
                     let units = groups.map(|groups| groups.min(u64::from(compute_units)) as i64);
-                    self.add_counted(stream, agent, Counted::ComputeUnits, units, interval)?;
+                    self.add_counted(stream, agent, Quantity::ComputeUnits, units, interval)?;
                 }
             }
-            Running::Copy(bytes) => {
+            GaugedWork::Copy(bytes) => {
                 let rate = u128::from(bytes) * 1_000_000_000 / u128::from(duration);
                 let rate = rate.min(i64::MAX as u128 >> 20) as i64;
-                self.add_counted(stream, agent, Counted::CopyRate, Some(rate), (start, end))?;
+                self.add_counted(stream, agent, Quantity::CopyRate, Some(rate), (start, end))?;
             }
         }
         if self.edges.len() >= 2 * MAX_HELD {
@@ -119,7 +119,7 @@ impl Gauges {
         &mut self,
         stream: &mut Stream<'_>,
         (agent, compute_units): (AgentIndex, u32),
-        counted: Counted,
+        counted: Quantity,
         value: Option<i64>,
         (start, end): (Nanos, Nanos),
     ) -> io::Result<()> {
@@ -138,7 +138,9 @@ impl Gauges {
         let edge = |time: Nanos, sign: i64| Edge {
             time: time.0,
             gauge: gauge as u32,
-            change: value.map_or(Change::Unknown(sign), |value| Change::Known(sign * value)),
+            change: value.map_or(GaugeChange::Unknown(sign), |value| {
+                GaugeChange::Known(sign * value)
+            }),
         };
         self.edges.push(edge(start, 1));
         self.edges.push(edge(end, -1));
@@ -172,20 +174,20 @@ impl Gauges {
     }
 }
 
-fn describe(process: ProcessIndex, agent: AgentIndex, counted: Counted) -> CounterBlock {
+fn describe(process: ProcessIndex, agent: AgentIndex, counted: Quantity) -> CounterBlock {
     // The units stand in the names: viewers before v55 show the numbers of units.
     let (name, description, unit) = match counted {
-        Counted::Kernels => (
+        Quantity::Kernels => (
             "kernels (100 us mean)",
             "Kernels that run at the same time: their mean over 100 microseconds, exact where few begin and end",
             CounterUnit::Count,
         ),
-        Counted::ComputeUnits => (
+        Quantity::ComputeUnits => (
             "occupied % (100 us mean)",
             "Occupancy by launch: the share of compute units for which the running kernels have workgroups, where their number is known",
             CounterUnit::Percent,
         ),
-        Counted::CopyRate => (
+        Quantity::CopyRate => (
             "copy B/s (100 us mean)",
             "Bytes per second of copies and maps while they run",
             CounterUnit::BytesPerSecond,
@@ -195,7 +197,7 @@ fn describe(process: ProcessIndex, agent: AgentIndex, counted: Counted) -> Count
         name: name.to_owned(),
         process,
         agent,
-        memory: counted == Counted::CopyRate,
+        memory: counted == Quantity::CopyRate,
         over_time: false,
         counters: vec![CounterDescription {
             name: name.to_owned(),
@@ -252,7 +254,12 @@ impl Gauge {
         }
     }
 
-    fn change(&mut self, consumer: &mut dyn Consumer, time: u64, change: Change) -> io::Result<()> {
+    fn change(
+        &mut self,
+        consumer: &mut dyn Consumer,
+        time: u64,
+        change: GaugeChange,
+    ) -> io::Result<()> {
         if time >= self.end {
             self.close(consumer)?;
             (self.first, self.last) = (time, time);
@@ -260,8 +267,8 @@ impl Gauge {
         }
         self.account(time);
         match change {
-            Change::Known(change) => self.sum = self.sum.saturating_add(change),
-            Change::Unknown(change) => self.unknown += change,
+            GaugeChange::Known(change) => self.sum = self.sum.saturating_add(change),
+            GaugeChange::Unknown(change) => self.unknown += change,
         }
         let now = self.now();
         self.above_zero |= now.is_some_and(|value| value != 0);
@@ -411,7 +418,7 @@ mod tests {
     }
 
     /// The curves of works on one agent with 10 compute units.
-    fn curves(works: &[(Running, u64, u64)]) -> Curves {
+    fn curves(works: &[(GaugedWork, u64, u64)]) -> Curves {
         let mut curves = Curves::default();
         let mut gauges = Gauges::new(ProcessIndex(0));
         for (running, start, end) in works {
@@ -429,10 +436,10 @@ mod tests {
     #[test]
     fn few_changes_are_exact() {
         let curves = curves(&[
-            (Running::Kernel(Some(4)), 1_000, 401_000),
-            (Running::Kernel(Some(40)), 201_000, 301_000),
-            (Running::Kernel(None), 601_000, 601_000),
-            (Running::Copy(50_000), 701_000, 801_000),
+            (GaugedWork::Kernel(Some(4)), 1_000, 401_000),
+            (GaugedWork::Kernel(Some(40)), 201_000, 301_000),
+            (GaugedWork::Kernel(None), 601_000, 601_000),
+            (GaugedWork::Copy(50_000), 701_000, 801_000),
         ]);
         let kernels = [(1_000, 0.0), (201_000, 1.0), (301_000, 2.0), (401_000, 1.0)];
         assert_eq!(curves.of("kernels"), kernels);
@@ -450,7 +457,11 @@ mod tests {
     #[test]
     fn an_unknown_value_is_a_gap() {
         let kernel = |groups, start: u64, end: u64| {
-            (Running::Kernel(groups), start * 1_000_000, end * 1_000_000)
+            (
+                GaugedWork::Kernel(groups),
+                start * 1_000_000,
+                end * 1_000_000,
+            )
         };
         let curves = curves(&[
             kernel(None, 1, 2),
@@ -495,10 +506,10 @@ mod tests {
             (random >> 20) % below
         };
         // Bursts of short kernels and long ones, in the order in which they complete.
-        let mut works: Vec<(Running, u64, u64)> = (0..20_000)
+        let mut works: Vec<(GaugedWork, u64, u64)> = (0..20_000)
             .map(|number| {
                 let start = number / 100 * 1_000_000 + draw(300_000);
-                (Running::Kernel(None), start, start + 1 + draw(400_000))
+                (GaugedWork::Kernel(None), start, start + 1 + draw(400_000))
             })
             .collect();
         works.sort_by_key(|(_, _, end)| *end);

@@ -9,7 +9,7 @@ use gputrail_record::WorkId;
 
 /// Data about one piece of work.
 #[derive(Debug, Default)]
-struct Known<D> {
+struct HeldPiece<D> {
     data: D,
     /// Whether all data about the work has come.
     complete: bool,
@@ -20,7 +20,7 @@ struct Known<D> {
 pub(crate) struct Hold<T, D> {
     /// The waiting work, by work id and by number among the parts of a command buffer.
     held: BTreeMap<(WorkId, u32), T>,
-    known: BTreeMap<WorkId, Known<D>>,
+    known: BTreeMap<WorkId, HeldPiece<D>>,
     limit: usize,
 }
 
@@ -66,7 +66,7 @@ impl<T, D: Clone + Default> Hold<T, D> {
         Some(oldest.data)
     }
 
-    fn known(&mut self, work: WorkId) -> &mut Known<D> {
+    fn known(&mut self, work: WorkId) -> &mut HeldPiece<D> {
         self.make_room(work);
         self.known.entry(work).or_default()
     }

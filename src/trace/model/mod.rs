@@ -2,7 +2,7 @@
 //!
 //! A [`Producer`] reads some form of a recording and passes it, event by event, to a [`Consumer`]. Captures
 //! ([`Captures`](crate::capture::Captures)) and Perfetto traces
-//! ([`Replay`](crate::perfetto::reader::Replay)) are producers; the Perfetto writer
+//! ([`TraceReplay`](crate::perfetto::reader::TraceReplay)) are producers; the Perfetto writer
 //! ([`Exporter`](crate::perfetto::Exporter)), the summary and hotspots (`gputrail-analysis`) are
 //! consumers. Neither side knows the other: a new importer implements [`Producer`], a new exporter implements
 //! [`Consumer`], and each then works with all that exists.
@@ -49,7 +49,7 @@
 //!
 //! # Extending it
 //!
-//! Values that only one format has (colours, occupancy, units of an importer's own) are [`Argument`]s. A property that
+//! Values that only one format has (colours, occupancy, units of an importer's own) are [`EventArgument`]s. A property that
 //! a consumer acts on becomes a field of its family; a new kind of lane becomes a [`TrackKind`]; a new family becomes a
 //! file here and a method of [`Consumer`] with an empty default, so that nothing else changes.
 
@@ -85,10 +85,10 @@ pub use ids::{
 };
 pub use note::{Loss, Note};
 pub use samples::{
-    CodeAddress, CodeFrame, Configuration, ExecutionCount, Executions, OutcomeCount, RawSample,
-    SampleCount, SampleTotals, Samples, SourceText, StackFrame, StackSamples,
+    AgentConfiguration, CodeAddress, CodeFrame, ExecutionCount, Executions, OutcomeCount,
+    RawSample, SampleCount, SampleTotals, Samples, SourceText, StackFrame, StackSamples,
 };
-pub use slice::{Argument, FlowPoint, Instant, Slice, SliceEnd, Value, category};
+pub use slice::{EventArgument, FlowPoint, Instant, Slice, SliceEnd, Value, category};
 pub use track::{Parent, Process, Track, TrackKind};
 pub use work::{Launch, Resources, Stage, Work, WorkKind, WorkSamples};
 

@@ -24,7 +24,7 @@ pub(crate) trait Nested {
 
 /// An event in the order of the stream.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(crate) enum Step<'a, T> {
+pub(crate) enum NestingStep<'a, T> {
     /// A slice begins.
     Begin(&'a T),
     /// The slice with this id ends.
@@ -64,7 +64,7 @@ impl<T: Nested> Nesting<T> {
     pub fn add<E>(
         &mut self,
         slice: T,
-        step: impl FnMut(Step<'_, T>) -> Result<(), E>,
+        step: impl FnMut(NestingStep<'_, T>) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_outermost = slice.parent() == 0;
         self.waiting.push(slice);
@@ -77,7 +77,7 @@ impl<T: Nested> Nesting<T> {
     /// Passes on all waiting slices, with their begins and ends in order.
     pub fn finish<E>(
         &mut self,
-        mut step: impl FnMut(Step<'_, T>) -> Result<(), E>,
+        mut step: impl FnMut(NestingStep<'_, T>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.waiting
             .sort_by_key(|slice| (slice.start(), slice.id()));
@@ -87,10 +87,10 @@ impl<T: Nested> Nesting<T> {
                 if end > slice.start() || id == slice.parent() {
                     break;
                 }
-                step(Step::End(end, id))?;
+                step(NestingStep::End(end, id))?;
                 self.open.pop();
             }
-            step(Step::Begin(slice))?;
+            step(NestingStep::Begin(slice))?;
             if let Some(end) = slice.end() {
                 // An inner slice never ends after its outer one, whatever the clocks say.
                 let outer = self.open.last().map_or(end, |(outer, _)| *outer);
@@ -99,7 +99,7 @@ impl<T: Nested> Nesting<T> {
             }
         }
         while let Some((end, id)) = self.open.pop() {
-            step(Step::End(end, id))?;
+            step(NestingStep::End(end, id))?;
         }
         self.waiting.clear();
         Ok(())
@@ -140,8 +140,8 @@ mod tests {
         for slice in slices {
             let done: Result<(), ()> = nesting.add(slice, |step| {
                 text.push(match step {
-                    Step::Begin(slice) => format!("+{}", slice.0),
-                    Step::End(end, _) => format!("-{}", end.0),
+                    NestingStep::Begin(slice) => format!("+{}", slice.0),
+                    NestingStep::End(end, _) => format!("-{}", end.0),
                 });
                 Ok(())
             });

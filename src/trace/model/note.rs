@@ -1,6 +1,6 @@
 //! Losses of records, and notes about the recording.
 
-use super::{Argument, ProcessIndex, TrackIndex, Value};
+use super::{EventArgument, ProcessIndex, TrackIndex, Value};
 use gputrail_record::{Kind, Nanos, NoteKind, ThreadId};
 
 /// A loss of records.
@@ -34,7 +34,7 @@ pub struct Note<'a> {
     /// Its kind, in words.
     pub name: &'a str,
     /// Further values.
-    pub arguments: &'a [Argument<'a>],
+    pub arguments: &'a [EventArgument<'a>],
 }
 
 impl Note<'_> {

@@ -5,7 +5,7 @@
 //! an earlier one.
 
 use super::{ProcessIndex, SamplerIndex, StackIndex, TrackIndex};
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, Nanos,
     SamplingMethod, SamplingUnit, WorkId,
@@ -37,7 +37,7 @@ pub struct Samples {
     /// Sums over dispatches that have ended.
     pub totals: Vec<SampleTotals>,
     /// How agents were sampled.
-    pub configurations: Vec<Configuration>,
+    pub configurations: Vec<AgentConfiguration>,
     /// Number of samples that their agent could not complete.
     pub invalid: u64,
     /// How many samples one shown stack ([`StackSamples`]) stands for, if not all are shown.
@@ -104,7 +104,7 @@ pub struct SampleCount {
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct OutcomeCount {
     /// The outcome: the state of the sampled wave.
-    pub outcome: Outcome,
+    pub outcome: WaveOutcome,
     /// The number of samples.
     pub samples: u64,
     /// The number of these samples at which the arbiter issued no instruction at all.
@@ -170,7 +170,7 @@ pub struct SampleTotals {
 
 /// The sampling configuration of an agent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Configuration {
+pub struct AgentConfiguration {
     /// The agent.
     pub agent: AgentId,
     /// The sampling method.
@@ -189,7 +189,7 @@ pub struct RawSample {
     /// The address.
     pub address: u32,
     /// The state of the sampled wave.
-    pub outcome: Outcome,
+    pub outcome: WaveOutcome,
     /// The agent.
     pub agent: AgentId,
     /// The kernel.
@@ -237,7 +237,7 @@ const LEADING: usize = 3;
 
 impl super::WorkSamples {
     /// The samples of a dispatch, by what they say of their waves. `dropped` further ones are missing.
-    pub fn of(dropped: u64, outcomes: &[(Outcome, u64)]) -> Self {
+    pub fn of(dropped: u64, outcomes: &[(WaveOutcome, u64)]) -> Self {
         let samples: u64 = outcomes.iter().map(|(_, count)| count).sum();
         Self {
             samples: samples.saturating_add(dropped),
@@ -248,7 +248,7 @@ impl super::WorkSamples {
 }
 
 /// The most frequent states of the waves, as text; empty if unknown.
-fn leading(outcomes: &[(Outcome, u64)]) -> String {
+fn leading(outcomes: &[(WaveOutcome, u64)]) -> String {
     let mut ways: Vec<(&'static str, u64)> = Vec::new();
     for (outcome, count) in outcomes {
         let name = match outcome {

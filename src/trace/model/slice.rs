@@ -15,7 +15,7 @@ pub mod category {
     pub const RECORDING: &str = "gputrail";
 }
 
-/// The value of an [`Argument`].
+/// The value of an [`EventArgument`].
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// Yes or no.
@@ -36,7 +36,7 @@ pub enum Value<'a> {
 
 /// A named value of an event.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub struct Argument<'a> {
+pub struct EventArgument<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its value.
@@ -71,7 +71,7 @@ pub struct Slice<'a> {
     /// The call to which it belongs.
     pub correlation: CorrelationId,
     /// Further values.
-    pub arguments: &'a [Argument<'a>],
+    pub arguments: &'a [EventArgument<'a>],
     /// The flows that pass through it.
     pub flows: &'a [FlowPoint],
 }
@@ -94,7 +94,7 @@ pub struct SliceEnd<'a> {
     /// When the slice ends.
     pub time: Nanos,
     /// Further values of the slice.
-    pub arguments: &'a [Argument<'a>],
+    pub arguments: &'a [EventArgument<'a>],
     /// Further flows that pass through the slice.
     pub flows: &'a [FlowPoint],
 }
@@ -111,7 +111,7 @@ pub struct Instant<'a> {
     /// Its time.
     pub time: Nanos,
     /// Further values.
-    pub arguments: &'a [Argument<'a>],
+    pub arguments: &'a [EventArgument<'a>],
     /// The flows that pass through it.
     pub flows: &'a [FlowPoint],
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::{CounterUnit, CounterValue, Parent, ProcessIndex, Stream, Track, TrackKind};
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{AgentId, Nanos, NotIssued};
 
@@ -23,14 +23,14 @@ const MIN_SPANS: usize = 64;
 /// Number of outcomes: issued, or one of the reasons for not issuing.
 const WAYS: usize = 1 + NotIssued::ALL.len();
 
-type Counts = [u32; WAYS];
+type StallCounts = [u32; WAYS];
 
 #[derive(Debug)]
 struct AgentSpans {
     length: u64,
-    spans: BTreeMap<u64, Counts>,
+    spans: BTreeMap<u64, StallCounts>,
     /// The span of the latest sample, which is not in `spans` yet.
-    latest: (u64, Counts),
+    latest: (u64, StallCounts),
 }
 
 impl AgentSpans {
@@ -77,7 +77,7 @@ impl AgentSpans {
     }
 }
 
-fn put(spans: &mut BTreeMap<u64, Counts>, span: u64, counts: &Counts) {
+fn put(spans: &mut BTreeMap<u64, StallCounts>, span: u64, counts: &StallCounts) {
     let sums = spans.entry(span).or_insert([0; WAYS]);
     for (sum, count) in sums.iter_mut().zip(counts) {
         *sum = sum.saturating_add(*count);
@@ -92,7 +92,7 @@ pub struct Stalls {
 
 impl Stalls {
     /// Adds a stochastic sample.
-    pub fn add(&mut self, agent: AgentId, time: Nanos, outcome: &Outcome) {
+    pub fn add(&mut self, agent: AgentId, time: Nanos, outcome: &WaveOutcome) {
         let way = if outcome.issued() {
             0
         } else {
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn each_outcome_has_its_share_of_the_samples_of_its_time() {
         let mut stalls = Stalls::default();
-        let outcome = |issued| Outcome {
+        let outcome = |issued| WaveOutcome {
             method: SamplingMethod::STOCHASTIC,
             instruction: InstructionType::NONE,
             reason: NotIssued(2),

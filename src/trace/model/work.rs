@@ -1,6 +1,6 @@
 //! Work of agents: kernels, copies, fills, barriers.
 
-use super::{AgentIndex, Argument, EventId, ProcessIndex, QueueIndex, StageId};
+use super::{AgentIndex, EventArgument, EventId, ProcessIndex, QueueIndex, StageId};
 use gputrail_record::{CorrelationId, Nanos, ThreadId, Unfinished};
 
 /// The kind of a piece of work.
@@ -149,7 +149,7 @@ pub struct Work<'a> {
     /// Its samples, if it was sampled.
     pub samples: Option<&'a WorkSamples>,
     /// Further values.
-    pub arguments: &'a [Argument<'a>],
+    pub arguments: &'a [EventArgument<'a>],
 }
 
 /// The samples of a piece of work.

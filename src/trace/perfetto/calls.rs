@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::events::{Annotation, Event, EventTrack, Heading, Label, Link, LinkedCall};
-use super::names::{Name, Names, Words};
-use super::packets::Packets;
+use super::events::{
+    Annotation, EventFields, EventLabel, EventTrack, Heading, LinkedCall, WorkLink,
+};
+use super::names::{Name, NumberedNames, Words};
+use super::packets::PacketWriter;
 use super::schema::GpuApi;
 use super::schema::track_event::Type;
 use super::work::ContextApi;
@@ -46,17 +48,17 @@ struct KnownFunction {
 
 /// The functions that have been called, by index.
 #[derive(Debug, Default)]
-pub(super) struct Functions {
+pub(super) struct SentFunctions {
     known: Vec<Option<KnownFunction>>,
 }
 
-impl Functions {
+impl SentFunctions {
     /// Writes a call.
     #[inline]
     pub fn write<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
-        (names, words): (&mut Names, &Words),
+        packets: &mut PacketWriter<W>,
+        (names, words): (&mut NumberedNames, &Words),
         track: &mut EventTrack,
         call: &Call<'_>,
     ) -> io::Result<()> {
@@ -96,7 +98,7 @@ impl Functions {
     }
 
     #[cold]
-    fn add(&mut self, names: &mut Names, words: &Words, function: &Function) {
+    fn add(&mut self, names: &mut NumberedNames, words: &Words, function: &Function) {
         let parameters = function.parameters.iter();
         let parameters = parameters
             .map(|parameter| names.intern(&parameter.name))
@@ -124,8 +126,8 @@ impl KnownFunction {
     #[inline(never)]
     fn write<W: Write>(
         &self,
-        packets: &mut Packets<W>,
-        (names, words): (&Names, &Words),
+        packets: &mut PacketWriter<W>,
+        (names, words): (&NumberedNames, &Words),
         track: &mut EventTrack,
         call: &Call<'_>,
     ) -> io::Result<()> {
@@ -142,10 +144,10 @@ impl KnownFunction {
         let annotations: Vec<_> = all
             .map(|(name, value)| Annotation { name, value })
             .collect();
-        let event = Event {
+        let event = EventFields {
             label: match self.name {
-                Some(name) => Label::Name(name),
-                None => Label::Text(&call.function.name),
+                Some(name) => EventLabel::Name(name),
+                None => EventLabel::Text(&call.function.name),
             },
             category: self.category,
             correlation: is_identified(call).then_some(call.correlation.0),
@@ -161,7 +163,7 @@ impl KnownFunction {
 }
 
 fn end_call<W: Write>(
-    packets: &mut Packets<W>,
+    packets: &mut PacketWriter<W>,
     track: &mut EventTrack,
     call: &Call<'_>,
 ) -> io::Result<()> {
@@ -184,8 +186,8 @@ fn is_tied(call: &Call<'_>) -> bool {
 
 /// The link of a call with at most one; `None` if it has more.
 #[inline(always)]
-fn only_link(call: &Call<'_>, api: Option<GpuApi>) -> Option<Option<Link>> {
-    let link = |event: EventId, waited| Link { event, waited, api };
+fn only_link(call: &Call<'_>, api: Option<GpuApi>) -> Option<Option<WorkLink>> {
+    let link = |event: EventId, waited| WorkLink { event, waited, api };
     match (call.submitted, call.waited) {
         ([], []) => Some(None),
         ([event], []) => Some(Some(link(*event, false))),

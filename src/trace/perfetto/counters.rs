@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use super::packets::{NEEDS_STATE, Packets, Sequence};
+use super::packets::{NEEDS_STATE, PacketWriter, WrittenSequence};
 use super::schema::gpu_counter_descriptor::{
     GpuCounterBlock, GpuCounterGroup, GpuCounterSpec, MeasureUnit, ValueDirection, gpu_counter_spec,
 };
@@ -20,7 +20,7 @@ use crate::model::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
 /// A block of counters, and its packet sequence.
 #[derive(Debug)]
 pub(super) struct CounterTrack {
-    sequence: Sequence,
+    sequence: WrittenSequence,
     gpu: u32,
     /// The number of its first counter in the trace.
     first: u32,
@@ -29,8 +29,8 @@ pub(super) struct CounterTrack {
 impl CounterTrack {
     /// Describes block `number`, whose first counter has the number `first`.
     pub fn new<W: Write>(
-        packets: &mut Packets<W>,
-        mut sequence: Sequence,
+        packets: &mut PacketWriter<W>,
+        mut sequence: WrittenSequence,
         number: u32,
         first: u32,
         block: &CounterBlock,
@@ -74,7 +74,7 @@ impl CounterTrack {
     /// Writes the values of all counters of the block for the time up to `time`.
     pub fn values<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         time: u64,
         values: &[CounterValue],
     ) -> io::Result<()> {

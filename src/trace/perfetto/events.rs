@@ -5,15 +5,15 @@
 
 use std::io::{self, Write};
 
-use super::names::{Name, Names, Sent};
-use super::packets::{NEEDS_STATE, Packets, Sequence};
+use super::names::{Name, NumberedNames, Sent};
+use super::packets::{NEEDS_STATE, PacketWriter, WrittenSequence};
 use super::schema::{TracePacketDefaults, TrackEventDefaults, field, track_event};
-use super::wire::{Encoder, Open, ShortFields, Start};
+use super::wire::{Encoder, MessageStart, OpenMessage, ShortFields};
 use crate::model::{CounterValue, EventId, FlowPoint, Value};
 
 /// The name of an event.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Label<'a> {
+pub(super) enum EventLabel<'a> {
     /// An interned name.
     Name(Name),
     /// A text, written in full.
@@ -31,9 +31,9 @@ pub(super) struct Annotation<'a> {
 
 /// The fields of a slice or an instant.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Event<'a> {
+pub(super) struct EventFields<'a> {
     /// Its name.
-    pub label: Label<'a>,
+    pub label: EventLabel<'a>,
     /// The category, by which viewers filter.
     pub category: Name,
     /// The correlation id of the call.
@@ -56,13 +56,13 @@ pub(super) struct Heading {
     category: Name,
     name: Name,
     /// The fields after the time, up to the correlation id.
-    start: Start,
+    start: MessageStart,
 }
 
 impl Heading {
     /// `None` if the fields are too long. They never are, given the maximum number of names.
     pub fn new(category: Name, name: Name) -> Option<Heading> {
-        let start = Start::new(|packet| {
+        let start = MessageStart::new(|packet| {
             packet.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
             let body = packet.open(field::trace_packet::TRACK_EVENT);
             packet.uint(
@@ -82,7 +82,7 @@ impl Heading {
 
     /// Begins a call after the time of its packet.
     #[inline(always)]
-    fn begin(&self, packet: &mut ShortFields<'_>, correlation: u64) -> Open {
+    fn begin(&self, packet: &mut ShortFields<'_>, correlation: u64) -> OpenMessage {
         let body = packet.start(&self.start);
         write_correlation(packet, correlation);
         body
@@ -93,7 +93,7 @@ impl Heading {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct LinkedCall<'a> {
     pub correlation: u64,
-    /// As in [`Event`].
+    /// As in [`EventFields`].
     pub submitted: &'a [EventId],
     pub waited: &'a [EventId],
     /// The API of the call, if the call has links to device work.
@@ -102,16 +102,16 @@ pub(super) struct LinkedCall<'a> {
 
 /// The only piece of work that a call submitted or waited for.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Link {
+pub(super) struct WorkLink {
     /// Its event id.
     pub event: EventId,
     /// Whether the call waited for the work; otherwise it submitted it.
     pub waited: bool,
-    /// As in [`Event`].
+    /// As in [`EventFields`].
     pub api: Option<super::schema::GpuApi>,
 }
 
-impl Link {
+impl WorkLink {
     /// Writes the same fields as [`write_links`].
     #[inline(always)]
     fn write(&self, packet: &mut ShortFields<'_>) {
@@ -145,7 +145,7 @@ const SLICE_END: [u8; 4] = [
 /// A track and its packet sequence.
 #[derive(Debug)]
 pub(super) struct EventTrack {
-    sequence: Sequence,
+    sequence: WrittenSequence,
     uuid: u64,
     categories: Sent,
     names: Sent,
@@ -155,7 +155,7 @@ pub(super) struct EventTrack {
 impl EventTrack {
     pub fn new(sequence: u32, uuid: u64) -> EventTrack {
         EventTrack {
-            sequence: Sequence::new(sequence),
+            sequence: WrittenSequence::new(sequence),
             uuid,
             categories: Sent::default(),
             names: Sent::default(),
@@ -170,11 +170,11 @@ impl EventTrack {
     /// Writes a begin or an instant.
     pub fn event<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
-        names: &Names,
+        packets: &mut PacketWriter<W>,
+        names: &NumberedNames,
         kind: track_event::Type,
         time: u64,
-        event: &Event<'_>,
+        event: &EventFields<'_>,
     ) -> io::Result<()> {
         self.ready(packets)?;
         let known = self.knows(event);
@@ -187,7 +187,7 @@ impl EventTrack {
             self.introduce(encoder, names, event);
             encoder.short_fields(|fields| begin(fields, kind, event))
         });
-        if let Label::Text(text) = event.label {
+        if let EventLabel::Text(text) = event.label {
             encoder.string(field::track_event::NAME, text);
         }
         for annotation in event.annotations {
@@ -202,8 +202,8 @@ impl EventTrack {
     /// Ends the innermost open slice, with further values of the slice.
     pub fn end_with<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
-        names: &Names,
+        packets: &mut PacketWriter<W>,
+        names: &NumberedNames,
         time: u64,
         annotations: &[Annotation<'_>],
         flows: &[FlowPoint],
@@ -246,11 +246,11 @@ impl EventTrack {
     #[inline(always)]
     pub fn call<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         (start, end): (u64, u64),
         heading: &Heading,
         correlation: u64,
-        link: Option<Link>,
+        link: Option<WorkLink>,
     ) -> io::Result<()> {
         if packets.nearly_full() {
             return self.call_by_packets(packets, (start, end), heading, correlation, link);
@@ -275,16 +275,16 @@ impl EventTrack {
     #[cold]
     fn call_by_packets<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         (start, end): (u64, u64),
         heading: &Heading,
         correlation: u64,
-        link: Option<Link>,
+        link: Option<WorkLink>,
     ) -> io::Result<()> {
         let all = link.as_ref().map(|link| &link.event);
         let all = all.map_or(&[][..], std::slice::from_ref);
         let (submitted, waited) = match link {
-            Some(Link { waited: true, .. }) => (&[][..], all),
+            Some(WorkLink { waited: true, .. }) => (&[][..], all),
             _ => (all, &[][..]),
         };
         let call = LinkedCall {
@@ -300,7 +300,7 @@ impl EventTrack {
     /// Begins a call without annotations, of a function whose names have been sent.
     pub fn begin_call<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         time: u64,
         heading: &Heading,
         call: &LinkedCall<'_>,
@@ -316,7 +316,7 @@ impl EventTrack {
 
     /// Ends the innermost open slice.
     #[inline(always)]
-    pub fn end<W: Write>(&mut self, packets: &mut Packets<W>, time: u64) -> io::Result<()> {
+    pub fn end<W: Write>(&mut self, packets: &mut PacketWriter<W>, time: u64) -> io::Result<()> {
         self.ready(packets)?;
         packets.short_packet(
             &mut self.sequence,
@@ -329,7 +329,7 @@ impl EventTrack {
     /// Writes the value that a counter has from `time` on.
     pub fn value<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         time: u64,
         value: CounterValue,
     ) -> io::Result<()> {
@@ -349,7 +349,7 @@ impl EventTrack {
     }
 
     #[inline]
-    fn ready<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
+    fn ready<W: Write>(&mut self, packets: &mut PacketWriter<W>) -> io::Result<()> {
         if self.sequence.is_cleared() {
             self.restart(packets)
         } else {
@@ -358,7 +358,7 @@ impl EventTrack {
     }
 
     #[cold]
-    fn restart<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
+    fn restart<W: Write>(&mut self, packets: &mut PacketWriter<W>) -> io::Result<()> {
         let defaults = TracePacketDefaults {
             track_event_defaults: Some(TrackEventDefaults {
                 track_uuid: Some(self.uuid),
@@ -370,11 +370,11 @@ impl EventTrack {
 
     /// Whether all names of the event have been sent on this sequence.
     #[inline]
-    fn knows(&self, event: &Event<'_>) -> bool {
+    fn knows(&self, event: &EventFields<'_>) -> bool {
         self.categories.has_name(event.category)
             && match event.label {
-                Label::Name(name) => self.names.has_name(name),
-                Label::Text(_) => true,
+                EventLabel::Name(name) => self.names.has_name(name),
+                EventLabel::Text(_) => true,
             }
             && (event.correlation.is_none() || self.annotations.has_name(Name::CORRELATION))
             && event
@@ -384,7 +384,7 @@ impl EventTrack {
     }
 
     #[cold]
-    fn introduce(&mut self, packet: &mut Encoder, names: &Names, event: &Event<'_>) {
+    fn introduce(&mut self, packet: &mut Encoder, names: &NumberedNames, event: &EventFields<'_>) {
         let interned = packet.open(field::trace_packet::INTERNED_DATA);
         let mut send = |sent: &mut Sent, table, name| {
             if !sent.has_name(name) {
@@ -397,7 +397,7 @@ impl EventTrack {
             field::interned_data::EVENT_CATEGORIES,
             event.category,
         );
-        if let Label::Name(name) = event.label {
+        if let EventLabel::Name(name) = event.label {
             send(&mut self.names, field::interned_data::EVENT_NAMES, name);
         }
         let correlation = event.correlation.map(|_| Name::CORRELATION);
@@ -415,11 +415,15 @@ impl EventTrack {
 
 /// Begins an event with its numeric fields; the name is one of them if it has a number.
 #[inline(always)]
-fn begin(fields: &mut ShortFields<'_>, kind: track_event::Type, event: &Event<'_>) -> Open {
+fn begin(
+    fields: &mut ShortFields<'_>,
+    kind: track_event::Type,
+    event: &EventFields<'_>,
+) -> OpenMessage {
     let body = fields.open(field::trace_packet::TRACK_EVENT);
     fields.uint(field::track_event::TYPE, kind as u64);
     fields.uint(field::track_event::CATEGORY_IIDS, event.category.iid());
-    if let Label::Name(name) = event.label {
+    if let EventLabel::Name(name) = event.label {
         fields.uint(field::track_event::NAME_IID, name.iid());
     }
     if let Some(correlation) = event.correlation {
@@ -491,7 +495,7 @@ fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::Names;
+    use super::super::names::NumberedNames;
     use super::super::schema::GpuApi;
     use super::*;
 
@@ -499,21 +503,21 @@ mod tests {
     fn many(
         write: impl Fn(
             &mut EventTrack,
-            &mut Packets<&mut Vec<u8>>,
+            &mut PacketWriter<&mut Vec<u8>>,
             (u64, u64),
             &Heading,
             u64,
-            Option<Link>,
+            Option<WorkLink>,
         ),
     ) -> Vec<u8> {
-        let mut names = Names::default();
+        let mut names = NumberedNames::default();
         let mut name = |text| names.intern(text).unwrap();
         let heading = Heading::new(name("opencl"), name("clFinish")).unwrap();
         let mut bytes = Vec::new();
-        let (mut packets, mut track) = (Packets::new(&mut bytes), EventTrack::new(2, 3));
+        let (mut packets, mut track) = (PacketWriter::new(&mut bytes), EventTrack::new(2, 3));
         track.end(&mut packets, 10).unwrap();
         for number in 0..20_000 {
-            let link = Link {
+            let link = WorkLink {
                 event: EventId(number << 30),
                 waited: number % 2 == 0,
                 api: (number % 5 == 0).then_some(GpuApi::OpenCl),

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use super::calls::{self, Functions};
+use super::calls::{self, SentFunctions};
 use super::counters::CounterTrack;
-use super::events::{Annotation, Event, EventTrack, Label};
-use super::names::{Names, Words};
-use super::packets::Sequence;
+use super::events::{Annotation, EventFields, EventLabel, EventTrack};
+use super::names::{NumberedNames, Words};
+use super::packets::WrittenSequence;
 use super::samples;
 use super::schema::trace_packet::Data;
 use super::schema::track_event::Type;
@@ -16,10 +16,11 @@ use super::trace_file::{ProcessTrack, SampleSequence, TraceFile};
 use super::work::{GpuContext, HardwareQueue, WorkTrack};
 use crate::model;
 use crate::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
-    CounterValue, FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex, Queue, QueueIndex,
-    SamplerIndex, Samples, Slice, SliceEnd, StackFrame, StackIndex, StackSamples, SystemClocks,
-    TraceHeader, TrackIndex, TrackKind, UNKNOWN_DEVICE, Value, Work, category,
+    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
+    CounterValue, EventArgument, FlowPoint, Instant, Loss, Note, Parent, Process, ProcessIndex,
+    Queue, QueueIndex, SamplerIndex, Samples, Slice, SliceEnd, StackFrame, StackIndex,
+    StackSamples, SystemClocks, TraceHeader, TrackIndex, TrackKind, UNKNOWN_DEVICE, Value, Work,
+    category,
 };
 use gputrail_record::{ContextId, CorrelationId, Nanos};
 
@@ -27,7 +28,7 @@ use gputrail_record::{ContextId, CorrelationId, Nanos};
 pub struct Exporter<'a> {
     file: TraceFile<'a>,
     compress: bool,
-    names: Names,
+    names: NumberedNames,
     words: Option<Words>,
     /// The agents by their indices: a trace has one list of them.
     agents: Vec<Agent>,
@@ -41,7 +42,7 @@ pub struct Exporter<'a> {
     counters: Vec<Option<CounterTrack>>,
     /// The number of counters of all blocks.
     last_counter: u32,
-    functions: Functions,
+    functions: SentFunctions,
     samplers: BTreeMap<SamplerIndex, SampleSequence>,
 }
 
@@ -76,7 +77,7 @@ fn events(tracks: &mut [TrackPlace], track: TrackIndex) -> io::Result<&mut Event
 
 /// The place of an event that has no links to device work.
 #[derive(Copy, Clone)]
-enum Place {
+enum UnlinkedPlace {
     Track(TrackIndex),
     /// The track of notes of a process.
     Notes(ProcessIndex),
@@ -88,7 +89,7 @@ impl<'a> Exporter<'a> {
         Exporter {
             file: TraceFile::new(Box::new(out)),
             compress: false,
-            names: Names::default(),
+            names: NumberedNames::default(),
             words: None,
             agents: Vec::new(),
             processes: Vec::new(),
@@ -98,7 +99,7 @@ impl<'a> Exporter<'a> {
             contexts: HashMap::new(),
             counters: Vec::new(),
             last_counter: 0,
-            functions: Functions::default(),
+            functions: SentFunctions::default(),
             samplers: BTreeMap::new(),
         }
     }
@@ -128,8 +129,8 @@ impl<'a> Exporter<'a> {
     }
 
     /// The arguments of an event, with numbers for their names.
-    fn annotations<'v>(&mut self, arguments: &[Argument<'v>]) -> Vec<Annotation<'v>> {
-        let annotation = |argument: &Argument<'v>| {
+    fn annotations<'v>(&mut self, arguments: &[EventArgument<'v>]) -> Vec<Annotation<'v>> {
+        let annotation = |argument: &EventArgument<'v>| {
             Some(Annotation {
                 name: self.names.intern(argument.name)?,
                 value: argument.value,
@@ -141,22 +142,22 @@ impl<'a> Exporter<'a> {
     /// Writes an event that has no links to device work.
     fn event(
         &mut self,
-        place: Place,
+        place: UnlinkedPlace,
         (kind, time): (Type, Nanos),
         (name, category): (&str, &str),
         correlation: CorrelationId,
-        (arguments, flows): (&[Argument<'_>], &[FlowPoint]),
+        (arguments, flows): (&[EventArgument<'_>], &[FlowPoint]),
     ) -> io::Result<()> {
         let label = match self.names.intern(name) {
-            Some(name) => Label::Name(name),
-            None => Label::Text(name),
+            Some(name) => EventLabel::Name(name),
+            None => EventLabel::Text(name),
         };
         let annotations = self.annotations(arguments);
         let category = match self.names.intern(category) {
             Some(category) => category,
             None => declared(self.words.as_ref())?.marker,
         };
-        let event = Event {
+        let event = EventFields {
             label,
             category,
             correlation: correlation.is_some().then_some(correlation.0),
@@ -167,8 +168,8 @@ impl<'a> Exporter<'a> {
             flows,
         };
         let track = match place {
-            Place::Track(track) => events(&mut self.tracks, track)?,
-            Place::Notes(process) => {
+            UnlinkedPlace::Track(track) => events(&mut self.tracks, track)?,
+            UnlinkedPlace::Notes(process) => {
                 &mut declared(self.processes.get_mut(process.0 as usize))?.notes
             }
         };
@@ -293,7 +294,7 @@ impl Consumer for Exporter<'_> {
             counters,
             ..block.clone()
         };
-        let sequence = Sequence::new(self.file.next_sequence());
+        let sequence = WrittenSequence::new(self.file.next_sequence());
         let (number, first) = (index.0 + 1, self.last_counter + 1);
         self.last_counter += block.counters.len() as u32;
         let packets = &mut self.file.packets;
@@ -319,7 +320,7 @@ impl Consumer for Exporter<'_> {
         let values = (slice.arguments, slice.flows);
         let begin = (Type::SliceBegin, slice.start);
         self.event(
-            Place::Track(slice.track),
+            UnlinkedPlace::Track(slice.track),
             begin,
             named,
             slice.correlation,
@@ -341,7 +342,7 @@ impl Consumer for Exporter<'_> {
         let values = (instant.arguments, instant.flows);
         let at = (Type::Instant, instant.time);
         let none = CorrelationId::NONE;
-        self.event(Place::Track(instant.track), at, named, none, values)
+        self.event(UnlinkedPlace::Track(instant.track), at, named, none, values)
     }
 
     fn end_slice(&mut self, end: &SliceEnd<'_>) -> io::Result<()> {
@@ -420,8 +421,8 @@ impl Consumer for Exporter<'_> {
     fn loss(&mut self, loss: &Loss) -> io::Result<()> {
         self.file.lost = self.file.lost.saturating_add(loss.count);
         let place = match (loss.track, loss.process) {
-            (Some(track), _) => Place::Track(track),
-            (None, Some(process)) => Place::Notes(process),
+            (Some(track), _) => UnlinkedPlace::Track(track),
+            (None, Some(process)) => UnlinkedPlace::Notes(process),
             (None, None) => return Ok(()),
         };
         let arguments = [
@@ -430,7 +431,7 @@ impl Consumer for Exporter<'_> {
             ("from", Value::Uint(loss.first.0)),
             ("to", Value::Uint(loss.last.0)),
         ];
-        let arguments = arguments.map(|(name, value)| Argument { name, value });
+        let arguments = arguments.map(|(name, value)| EventArgument { name, value });
         let (named, none) = (("records lost", category::RECORDING), CorrelationId::NONE);
         let at = (Type::Instant, loss.time);
         self.event(place, at, named, none, (&arguments, &[]))
@@ -439,7 +440,10 @@ impl Consumer for Exporter<'_> {
     fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
         self.file.ended_early |= note.reports_loss();
         let (named, none) = ((note.name, category::RECORDING), CorrelationId::NONE);
-        let (place, at) = (Place::Notes(note.process), (Type::Instant, note.time));
+        let (place, at) = (
+            UnlinkedPlace::Notes(note.process),
+            (Type::Instant, note.time),
+        );
         self.event(place, at, named, none, (note.arguments, &[]))
     }
 

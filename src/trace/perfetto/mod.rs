@@ -2,7 +2,7 @@
 //!
 //! [`Exporter`] consumes the [model](super::model) and decides which track shows an event. Each track writes its packets:
 //! the frequent kinds are encoded by hand ([`wire`]), the others through the messages of [`schema`].
-//! [`reader::Replay`] produces the model from a trace. Perfetto opens traces without errors from version 52 on; newer
+//! [`reader::TraceReplay`] produces the model from a trace. Perfetto opens traces without errors from version 52 on; newer
 //! versions show more. `docs/trace.md` lists the contents of a trace.
 
 mod calls;

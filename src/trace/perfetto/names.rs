@@ -30,21 +30,21 @@ impl Name {
 
 /// The names that have a number.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct NumberedNames {
     texts: Vec<Box<str>>,
     numbers: HashMap<Box<str>, Name>,
 }
 
-impl Default for Names {
-    fn default() -> Names {
-        Names {
+impl Default for NumberedNames {
+    fn default() -> NumberedNames {
+        NumberedNames {
             texts: vec![CORRELATION.into()],
             numbers: HashMap::from([(CORRELATION.into(), Name::CORRELATION)]),
         }
     }
 }
 
-impl Names {
+impl NumberedNames {
     /// The number of `text`; `None` if too many names have one.
     pub fn intern(&mut self, text: &str) -> Option<Name> {
         if let Some(name) = self.numbers.get(text) {
@@ -83,7 +83,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    pub fn new(names: &mut Names) -> Words {
+    pub fn new(names: &mut NumberedNames) -> Words {
         let mut name = |text| names.intern(text).expect("the first names fit");
         let other = name("other");
         name(category::RECORDING);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_name_has_one_number_and_the_table_has_an_end() {
-        let mut names = Names::default();
+        let mut names = NumberedNames::default();
         let first = names.intern("a").unwrap();
         assert_eq!(names.intern("a"), Some(first));
         assert_eq!(names.intern(CORRELATION), Some(Name::CORRELATION));

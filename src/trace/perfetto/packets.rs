@@ -9,7 +9,7 @@ use super::schema::trace_packet::SequenceFlags;
 use super::schema::{
     BuiltinClock, ClockSnapshot, TracePacket, TracePacketDefaults, field, trace_packet,
 };
-use super::wire::{Encoder, MAX_SMALL_BYTES, Open, ShortFields, Start};
+use super::wire::{Encoder, MAX_SMALL_BYTES, MessageStart, OpenMessage, ShortFields};
 
 /// `sequence_flags`: everything interned before is invalid.
 pub(super) const CLEARED: u32 = SequenceFlags::SeqIncrementalStateCleared as u32;
@@ -101,7 +101,7 @@ impl<W: Write> Write for CompressedGroups<W> {
 
 /// Writes packets.
 #[derive(Debug)]
-pub(super) struct Packets<W> {
+pub(super) struct PacketWriter<W> {
     out: W,
     encoder: Encoder,
     groups: Option<Box<Groups>>,
@@ -110,9 +110,9 @@ pub(super) struct Packets<W> {
     start: u64,
 }
 
-impl<W: Write> Packets<W> {
-    pub fn new(out: W) -> Packets<W> {
-        Packets {
+impl<W: Write> PacketWriter<W> {
+    pub fn new(out: W) -> PacketWriter<W> {
+        PacketWriter {
             out,
             start: 0,
             encoder: Encoder::with_capacity(FLUSH_AT + SLACK),
@@ -142,14 +142,14 @@ impl<W: Write> Packets<W> {
     }
 
     /// Begins a packet that is written by hand: sequence and time, and the numbers that `fill` adds. Further fields are
-    /// written to [`Packets::encoder`], until [`Packets::end`].
+    /// written to [`PacketWriter::encoder`], until [`PacketWriter::end`].
     #[inline(always)]
     pub fn begin<T>(
         &mut self,
-        sequence: &mut Sequence,
+        sequence: &mut WrittenSequence,
         time: u64,
         fill: impl FnOnce(&mut ShortFields<'_>) -> T,
-    ) -> (Open, T) {
+    ) -> (OpenMessage, T) {
         self.encoder.short_fields(
             #[inline(always)]
             |fields| (sequence.begin(fields, time), fill(fields)),
@@ -164,7 +164,7 @@ impl<W: Write> Packets<W> {
 
     /// Ends the packet that has begun.
     #[inline]
-    pub fn end(&mut self, packet: Open) -> io::Result<()> {
+    pub fn end(&mut self, packet: OpenMessage) -> io::Result<()> {
         self.encoder.close(packet);
         self.flush_if_full()
     }
@@ -173,7 +173,7 @@ impl<W: Write> Packets<W> {
     #[inline]
     pub fn short_packet(
         &mut self,
-        sequence: &mut Sequence,
+        sequence: &mut WrittenSequence,
         time: u64,
         fill: impl FnOnce(&mut ShortFields<'_>),
     ) -> io::Result<()> {
@@ -198,7 +198,7 @@ impl<W: Write> Packets<W> {
     #[inline(always)]
     pub fn two_packets(
         &mut self,
-        sequence: &mut Sequence,
+        sequence: &mut WrittenSequence,
         (first, second): (u64, u64),
         fill_first: impl FnOnce(&mut ShortFields<'_>),
         fill_second: impl FnOnce(&mut ShortFields<'_>),
@@ -252,20 +252,20 @@ impl<W: Write> Packets<W> {
 
 /// A packet sequence: the scope of interned ids and defaults, with a clock that counts from packet to packet.
 #[derive(Debug)]
-pub(super) struct Sequence {
+pub(super) struct WrittenSequence {
     id: u32,
     /// Time of the latest packet in the incremental clock, BOOTTIME ns. `None` if readers have no state of the
-    /// sequence, and [`Sequence::restart`] must come next.
+    /// sequence, and [`WrittenSequence::restart`] must come next.
     now: Option<u64>,
     /// Whether packets have been written.
     begun: bool,
     /// The constant begin of each of its packets, up to the key of the time.
-    start: Start,
+    start: MessageStart,
 }
 
-impl Sequence {
-    pub fn new(id: u32) -> Sequence {
-        let start = Start::new(|trace| {
+impl WrittenSequence {
+    pub fn new(id: u32) -> WrittenSequence {
+        let start = MessageStart::new(|trace| {
             let packet = trace.open(field::trace::PACKET);
             trace.uint(
                 field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID,
@@ -274,7 +274,7 @@ impl Sequence {
             trace.key(field::trace_packet::TIMESTAMP);
             packet
         });
-        Sequence {
+        WrittenSequence {
             id,
             now: None,
             begun: false,
@@ -287,7 +287,7 @@ impl Sequence {
         self.id
     }
 
-    /// Whether [`Sequence::restart`] must come before the next packet.
+    /// Whether [`WrittenSequence::restart`] must come before the next packet.
     #[inline]
     pub fn is_cleared(&self) -> bool {
         self.now.is_none()
@@ -302,7 +302,7 @@ impl Sequence {
     /// the state is cleared, and would then misread later times without an error.
     pub fn restart<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         mut defaults: TracePacketDefaults,
     ) -> io::Result<()> {
         use super::schema::clock_snapshot::Clock;
@@ -339,7 +339,7 @@ impl Sequence {
     /// Begins a packet with its sequence and time. A time before the latest one is written as an absolute time, and the
     /// incremental clock stays where it is.
     #[inline(always)]
-    fn begin(&mut self, fields: &mut ShortFields<'_>, time: u64) -> Open {
+    fn begin(&mut self, fields: &mut ShortFields<'_>, time: u64) -> OpenMessage {
         let packet = fields.start(&self.start);
         match self.now {
             Some(now) if time >= now => {

@@ -9,7 +9,7 @@ use crate::model::{
     self, CodeAddress, CodeFrame, ExecutionCount, Executions, OutcomeCount, RawSample, SampleCount,
     SampleTotals, Samples, SourceText,
 };
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, Nanos,
     SamplingMethod, SamplingUnit, WorkId,
@@ -133,7 +133,7 @@ pub(super) fn samples(message: &PcSamples) -> Samples {
                 .outcomes
                 .chunks_exact(3)
                 .map(|numbers| OutcomeCount {
-                    outcome: Outcome::from_code(numbers[0] as u32),
+                    outcome: WaveOutcome::from_code(numbers[0] as u32),
                     samples: numbers[1],
                     latency: numbers[2],
                 })
@@ -148,7 +148,7 @@ pub(super) fn samples(message: &PcSamples) -> Samples {
             dropped: totals.dropped(),
         }),
         configurations: all(&message.configurations, |configuration| {
-            model::Configuration {
+            model::AgentConfiguration {
                 agent: AgentId(configuration.agent()),
                 method: SamplingMethod(configuration.method() as u8),
                 unit: SamplingUnit(configuration.unit() as u8),
@@ -213,7 +213,7 @@ fn rows(columns: &Raw) -> Vec<RawSample> {
         RawSample {
             time: Nanos(time as u64),
             address: short(&columns.addresses),
-            outcome: Outcome::from_code(short(&columns.outcomes)),
+            outcome: WaveOutcome::from_code(short(&columns.outcomes)),
             agent: AgentId(short(&columns.agents)),
             kernel: KernelId(short(&columns.kernels)),
             work: WorkId(long(&columns.dispatches)),

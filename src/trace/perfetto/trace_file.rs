@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use super::events::EventTrack;
 use super::header;
-use super::packets::{CLEARED, NEEDS_STATE, Packets};
+use super::packets::{CLEARED, NEEDS_STATE, PacketWriter};
 use super::schema::trace_packet::Data;
 use super::schema::{
     CounterDescriptor, GpuInfo, InternedData, ProcessDescriptor, ProcessTree, SystemInfo,
@@ -38,7 +38,7 @@ pub(super) struct SampleSequence {
 
 /// A trace that is being written.
 pub(super) struct TraceFile<'a> {
-    pub packets: Packets<Out<'a>>,
+    pub packets: PacketWriter<Out<'a>>,
     /// The number of tracks of events.
     tracks: u32,
     /// The number of the last sequence.
@@ -58,7 +58,7 @@ impl<'a> TraceFile<'a> {
     /// A trace that has yet to be [begun](TraceFile::begin).
     pub fn new(out: Out<'a>) -> TraceFile<'a> {
         TraceFile {
-            packets: Packets::new(out),
+            packets: PacketWriter::new(out),
             tracks: 0,
             sequences: DESCRIPTIONS,
             seed: 0,
@@ -156,7 +156,7 @@ impl<'a> TraceFile<'a> {
     /// Declares a process, under `name`. Viewers sort processes by their order, lowest first.
     pub fn process(&mut self, process: &Process<'_>, name: &str) -> io::Result<ProcessTrack> {
         let pid = process.pid;
-        let uuid = self.uuid(Kind::Process, pid.0, 0);
+        let uuid = self.uuid(IdSpace::Process, pid.0, 0);
         if let [_, arguments @ ..] = process.command
             && !name.contains(' ')
         {
@@ -192,7 +192,7 @@ impl<'a> TraceFile<'a> {
         name: &str,
         order: Option<i32>,
     ) -> io::Result<EventTrack> {
-        let uuid = self.uuid(Kind::Thread, process.pid.0, tid.0);
+        let uuid = self.uuid(IdSpace::Thread, process.pid.0, tid.0);
         self.describe(Data::TrackDescriptor(TrackDescriptor {
             uuid: Some(uuid),
             parent_uuid: Some(process.uuid),
@@ -215,7 +215,7 @@ impl<'a> TraceFile<'a> {
         name: &str,
         counter: Option<CounterUnit>,
     ) -> io::Result<EventTrack> {
-        let uuid = self.uuid(Kind::Other, self.tracks, 0);
+        let uuid = self.uuid(IdSpace::Other, self.tracks, 0);
         self.describe(Data::TrackDescriptor(TrackDescriptor {
             uuid: Some(uuid),
             parent_uuid,
@@ -288,7 +288,7 @@ impl<'a> TraceFile<'a> {
         })
     }
 
-    fn uuid(&self, kind: Kind, first: u32, second: u32) -> u64 {
+    fn uuid(&self, kind: IdSpace, first: u32, second: u32) -> u64 {
         mix(mix(self.seed ^ kind as u64) ^ u64::from(first) << 32 ^ u64::from(second))
     }
 }
@@ -318,7 +318,7 @@ fn known(text: &str) -> Option<String> {
 
 /// The kind of a track, for its id.
 #[derive(Copy, Clone)]
-enum Kind {
+enum IdSpace {
     Process = 1,
     Thread = 2,
     Other = 3,

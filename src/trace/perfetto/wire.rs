@@ -7,7 +7,7 @@
 //! same as prost's.
 
 /// Number of a field in its message.
-pub type Field = u32;
+pub type FieldNumber = u32;
 
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
@@ -16,7 +16,7 @@ const LENGTH_DELIMITED: u32 = 2;
 /// A message that has been opened but not closed.
 #[must_use = "an open message has no length yet"]
 #[derive(Debug)]
-pub struct Open {
+pub struct OpenMessage {
     /// Where the message's own bytes begin; its length is stored before them.
     start: usize,
 }
@@ -27,7 +27,7 @@ const ROOM: usize = 16;
 pub const MAX_SMALL_BYTES: usize = 128;
 /// [`MAX_SMALL_BYTES`] and space for one more field.
 const SMALL_CAPACITY: usize = MAX_SMALL_BYTES + ROOM;
-/// Maximum size of [`Fields`].
+/// Maximum size of [`EncodedFields`].
 const MAX_FIELDS: usize = 48;
 
 /// A writer of a few short fields, at most 128 bytes in all, to an [`Encoder`].
@@ -42,7 +42,7 @@ pub struct ShortFields<'a> {
 impl ShortFields<'_> {
     /// Writes an unsigned integer or an enum.
     #[inline(always)]
-    pub fn uint(&mut self, field: Field, value: u64) {
+    pub fn uint(&mut self, field: FieldNumber, value: u64) {
         self.varint(u64::from(field << 3 | VARINT));
         self.varint(value);
     }
@@ -57,28 +57,28 @@ impl ShortFields<'_> {
 
     /// Begins a message with the constant fields of `start`.
     #[inline(always)]
-    pub fn start(&mut self, start: &Start) -> Open {
+    pub fn start(&mut self, start: &MessageStart) -> OpenMessage {
         let begun = self.base + self.at;
         *self.next() = start.bytes;
         self.at += usize::from(start.length);
-        Open {
+        OpenMessage {
             start: begun + usize::from(start.opened),
         }
     }
 
     /// Begins a message.
     #[inline(always)]
-    pub fn open(&mut self, field: Field) -> Open {
+    pub fn open(&mut self, field: FieldNumber) -> OpenMessage {
         self.varint(u64::from(field << 3 | LENGTH_DELIMITED));
         self.at += 1;
-        Open {
+        OpenMessage {
             start: self.base + self.at,
         }
     }
 
     /// Ends a message that was begun here.
     #[inline(always)]
-    pub fn close(&mut self, message: Open) {
+    pub fn close(&mut self, message: OpenMessage) {
         let start = message.start - self.base;
         self.room[(start - 1) % MAX_SMALL_BYTES] = (self.at - start) as u8;
     }
@@ -91,7 +91,7 @@ impl ShortFields<'_> {
 
     /// Writes a number as a string of decimal digits.
     #[inline(always)]
-    pub fn decimal(&mut self, field: Field, value: i64) {
+    pub fn decimal(&mut self, field: FieldNumber, value: i64) {
         let text = self.open(field);
         self.next()[0] = b'-';
         self.at += usize::from(value < 0);
@@ -133,18 +133,18 @@ impl ShortFields<'_> {
 
 /// A few fields that are written often, encoded once.
 #[derive(Copy, Clone, Debug)]
-pub struct Fields {
+pub struct EncodedFields {
     /// The fields, and any bytes after them: copying a constant size takes no loop.
     bytes: [u8; MAX_FIELDS],
     length: usize,
 }
 
-impl Fields {
+impl EncodedFields {
     /// Encodes the fields that `fill` writes; `None` if they are too long.
-    pub fn new(fill: impl FnOnce(&mut Encoder)) -> Option<Fields> {
+    pub fn new(fill: impl FnOnce(&mut Encoder)) -> Option<EncodedFields> {
         let mut encoder = Encoder::default();
         fill(&mut encoder);
-        let mut fields = Fields {
+        let mut fields = EncodedFields {
             bytes: [0; MAX_FIELDS],
             length: encoder.len(),
         };
@@ -156,7 +156,7 @@ impl Fields {
 
 /// The constant begin of a message, and the fields before it: encoded once, to be continued many times.
 #[derive(Copy, Clone, Debug)]
-pub struct Start {
+pub struct MessageStart {
     /// The fields, and any bytes after them.
     bytes: [u8; ROOM],
     length: u8,
@@ -164,16 +164,16 @@ pub struct Start {
     opened: u8,
 }
 
-impl Start {
+impl MessageStart {
     /// Encodes the fields that `fill` writes and the message that it opens last; `None` if they are too long.
-    pub fn new(fill: impl FnOnce(&mut Encoder) -> Open) -> Option<Start> {
+    pub fn new(fill: impl FnOnce(&mut Encoder) -> OpenMessage) -> Option<MessageStart> {
         let mut encoder = Encoder::default();
         let message = fill(&mut encoder);
         let mut bytes = [0; ROOM];
         bytes
             .get_mut(..encoder.len())?
             .copy_from_slice(encoder.bytes());
-        Some(Start {
+        Some(MessageStart {
             bytes,
             length: encoder.len() as u8,
             opened: message.start as u8,
@@ -221,7 +221,7 @@ impl Encoder {
 
     /// Writes an unsigned integer or an enum.
     #[inline]
-    pub fn uint(&mut self, field: Field, value: u64) {
+    pub fn uint(&mut self, field: FieldNumber, value: u64) {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | VARINT));
         let length = put(room, key, value);
@@ -230,23 +230,23 @@ impl Encoder {
 
     /// Writes a signed integer of type `int32` or `int64`: negative values take ten bytes.
     #[inline]
-    pub fn int(&mut self, field: Field, value: i64) {
+    pub fn int(&mut self, field: FieldNumber, value: i64) {
         self.uint(field, value as u64);
     }
 
     /// Writes a bool.
     #[inline]
-    pub fn bool(&mut self, field: Field, value: bool) {
+    pub fn bool(&mut self, field: FieldNumber, value: bool) {
         self.uint(field, u64::from(value));
     }
 
     /// Writes the key of a number that is written next.
-    pub fn key(&mut self, field: Field) {
+    pub fn key(&mut self, field: FieldNumber) {
         self.varint(u64::from(field << 3 | VARINT));
     }
 
     /// Writes a double.
-    pub fn double(&mut self, field: Field, value: f64) {
+    pub fn double(&mut self, field: FieldNumber, value: f64) {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | FIXED64));
         *first(&mut room[key..]) = value.to_le_bytes();
@@ -254,7 +254,7 @@ impl Encoder {
     }
 
     /// An unsigned integer of the type `fixed64`.
-    pub fn fixed64(&mut self, field: Field, value: u64) {
+    pub fn fixed64(&mut self, field: FieldNumber, value: u64) {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | FIXED64));
         *first(&mut room[key..]) = value.to_le_bytes();
@@ -263,13 +263,13 @@ impl Encoder {
 
     /// Writes a string.
     #[inline]
-    pub fn string(&mut self, field: Field, value: &str) {
+    pub fn string(&mut self, field: FieldNumber, value: &str) {
         self.raw(field, value.as_bytes());
     }
 
     /// Writes bytes, or a message that is already encoded.
     #[inline]
-    pub fn raw(&mut self, field: Field, value: &[u8]) {
+    pub fn raw(&mut self, field: FieldNumber, value: &[u8]) {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | LENGTH_DELIMITED));
         let length = put(room, key, value.len() as u64);
@@ -300,7 +300,7 @@ impl Encoder {
 
     /// Writes fields that have been encoded before.
     #[inline]
-    pub fn fields(&mut self, fields: &Fields) {
+    pub fn fields(&mut self, fields: &EncodedFields) {
         *self.room() = fields.bytes;
         self.at += fields.length;
     }
@@ -331,16 +331,16 @@ impl Encoder {
 
     /// Begins a message.
     #[inline]
-    pub fn open(&mut self, field: Field) -> Open {
+    pub fn open(&mut self, field: FieldNumber) -> OpenMessage {
         let room = self.room();
         let key = put(room, 0, u64::from(field << 3 | LENGTH_DELIMITED));
         self.at += key + 1;
-        Open { start: self.at }
+        OpenMessage { start: self.at }
     }
 
     /// Ends a message: its length is stored before it.
     #[inline]
-    pub fn close(&mut self, message: Open) {
+    pub fn close(&mut self, message: OpenMessage) {
         let length = self.at - message.start;
         if length < 0x80 {
             self.buffer[message.start - 1] = length as u8;
@@ -483,7 +483,7 @@ mod tests {
             let fill = |encoder: &mut Encoder| values.iter().for_each(|value| encoder.uint(21, *value));
             let (mut now, mut before) = (Encoder::default(), Encoder::default());
             fill(&mut now);
-            if let Some(fields) = Fields::new(fill) {
+            if let Some(fields) = EncodedFields::new(fill) {
                 before.fields(&fields);
                 prop_assert_eq!(before.bytes(), now.bytes());
             } else {
@@ -541,7 +541,7 @@ mod tests {
                 encoder.key(52);
                 message
             };
-            let start = Start::new(begin).unwrap();
+            let start = MessageStart::new(begin).unwrap();
             let (mut again, mut anew) = (Encoder::default(), Encoder::default());
             again.short_fields(|fields| {
                 fields.constant([0x38, 7]);

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use prost::Message;
 
 use super::names::Sent;
-use super::packets::{NEEDS_STATE, Packets, Sequence};
+use super::packets::{NEEDS_STATE, PacketWriter, WrittenSequence};
 use super::schema::field::gpu_render_stage_event::{dim3, extra_data};
 use super::schema::gpu_render_stage_event::{ExtraComputeArg, extra_compute_arg};
 use super::schema::interned_gpu_render_stage_specification::RenderStageCategory;
@@ -19,7 +19,7 @@ use super::schema::{
     InternedComputeKernel, InternedGpuRenderStageSpecification, InternedGraphicsContext,
     TracePacketDefaults, field, interned_graphics_context,
 };
-use super::wire::{Encoder, Fields, ShortFields};
+use super::wire::{EncodedFields, Encoder, ShortFields};
 use crate::model::{EventId, Launch, QueueIndex, Resources, StageId, Value, Work, WorkKind};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{Nanos, ProcessId};
@@ -118,7 +118,7 @@ fn write_property(packet: &mut Encoder, name: &str, value: Value<'_>) {
 }
 
 /// The entries of one interning table: keys, and the numbers that were sent.
-type Table<K> = NumberMap<K, u64>;
+type InternTable<K> = NumberMap<K, u64>;
 
 /// The key of a stage's specification.
 type StageKey = (StageId, Launch);
@@ -127,7 +127,7 @@ type KernelKey = (StageId, QueueIndex, u32, Resources);
 
 /// The properties of work that do not differ from one run of a kernel to the next.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct ConstantProperties {
     stage: StageId,
     queue: QueueIndex,
     stream: u32,
@@ -135,9 +135,9 @@ struct Key {
     launch: Launch,
 }
 
-impl Key {
-    fn of(work: &Work<'_>) -> Key {
-        Key {
+impl ConstantProperties {
+    fn of(work: &Work<'_>) -> ConstantProperties {
+        ConstantProperties {
             stage: work.stage.id,
             queue: work.queue,
             stream: work.stream,
@@ -159,14 +159,14 @@ impl Key {
 #[derive(Copy, Clone, Debug)]
 struct Same {
     /// The numbers of device, queue, stage and kernel.
-    numbers: Fields,
+    numbers: EncodedFields,
     /// The launch, in numbers of workgroups.
-    launch: Fields,
+    launch: EncodedFields,
 }
 
 impl Same {
     fn new(queue: &HardwareQueue, work: &Work<'_>, stage: u64, kernel: u64) -> Same {
-        let numbers = Fields::new(|fields| {
+        let numbers = EncodedFields::new(|fields| {
             fields.uint(field::gpu_render_stage_event::GPU_ID, u64::from(queue.gpu));
             fields.uint(
                 field::gpu_render_stage_event::HW_QUEUE_IID,
@@ -175,7 +175,7 @@ impl Same {
             fields.uint(field::gpu_render_stage_event::STAGE_IID, stage);
             fields.uint(field::gpu_render_stage_event::KERNEL_IID, kernel);
         });
-        let launch = Fields::new(|fields| {
+        let launch = EncodedFields::new(|fields| {
             if let Some(launch) = &work.launch {
                 write_launch(fields, launch);
             }
@@ -192,15 +192,15 @@ impl Same {
 /// The device work of one process.
 #[derive(Debug)]
 pub(super) struct WorkTrack {
-    sequence: Sequence,
-    stages: Table<StageKey>,
-    kernels: Table<KernelKey>,
+    sequence: WrittenSequence,
+    stages: InternTable<StageKey>,
+    kernels: InternTable<KernelKey>,
     queues: Sent,
     contexts: Sent,
     /// The encoded fields of keys that are in both tables.
-    same: NumberMap<Key, Same>,
+    same: NumberMap<ConstantProperties, Same>,
     /// The key and fields used last: work tends to repeat.
-    latest: Option<(Key, Same)>,
+    latest: Option<(ConstantProperties, Same)>,
 }
 
 /// Stages have even numbers and queues odd ones: they share a table of the trace, and queues keep their numbers for the
@@ -216,9 +216,9 @@ fn context_iid(context: GpuContext) -> u64 {
 impl WorkTrack {
     pub fn new(sequence: u32) -> WorkTrack {
         WorkTrack {
-            sequence: Sequence::new(sequence),
-            stages: Table::default(),
-            kernels: Table::default(),
+            sequence: WrittenSequence::new(sequence),
+            stages: InternTable::default(),
+            kernels: InternTable::default(),
             queues: Sent::default(),
             contexts: Sent::default(),
             same: NumberMap::default(),
@@ -241,7 +241,7 @@ impl WorkTrack {
     #[inline(always)]
     pub fn work<W: Write>(
         &mut self,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
         queue: &HardwareQueue,
         (event, start): (EventId, Nanos),
         work: &Work<'_>,
@@ -305,7 +305,7 @@ impl WorkTrack {
     /// yet are written as interned data of the packet.
     #[inline(always)]
     fn same(&mut self, packet: &mut Encoder, queue: &HardwareQueue, work: &Work<'_>) -> &Same {
-        let key = Key::of(work);
+        let key = ConstantProperties::of(work);
         if self
             .latest
             .as_ref()
@@ -323,7 +323,7 @@ impl WorkTrack {
 
     #[cold]
     fn introduce(&mut self, packet: &mut Encoder, queue: &HardwareQueue, work: &Work<'_>) -> Same {
-        let key = Key::of(work);
+        let key = ConstantProperties::of(work);
         let (stage, kernel) = (key.stage(), key.kernel());
         if self.same.len() >= MAX_TABLE_ENTRIES {
             self.same.clear();

@@ -5,7 +5,7 @@ use std::io;
 use super::{Reader, Seen};
 use gputrail_record::{ArgumentType, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, EventId, Function, Launch, Loss, Parameter,
+    Agent, AgentIndex, Call, Consumer, EventArgument, EventId, Function, Launch, Loss, Parameter,
     Parent, Process, ProcessIndex, Queue, QueueIndex, Resources, Slice, Stage, StageId,
     SystemClocks, TraceHeader, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
@@ -189,7 +189,7 @@ fn work_names_its_stage_queue_context_and_kernel() {
         },
         queued: Some(Nanos(988)),
         waits: &[EventId(8)],
-        arguments: &[Argument {
+        arguments: &[EventArgument {
             name: "why",
             value: Value::Text("because"),
         }],

@@ -164,7 +164,7 @@ proptest! {
 }
 
 /// The findings of `check`, and the result of `info`, for the trace of a capture.
-fn examined(making: &Making) -> (Vec<String>, reader::Info) {
+fn examined(making: &Making) -> (Vec<String>, reader::TraceContents) {
     let mut out = Vec::new();
     let captures = [making.capture()];
     make_trace(

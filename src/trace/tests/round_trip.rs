@@ -6,7 +6,7 @@ use std::io;
 use proptest::prelude::*;
 use prost::Message;
 
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{
     AgentId, ArgumentType, CodeObjectId, ContextId, CorrelationId, Domain, ExternalId, KernelId,
     Kind, Nanos, NoteKind, OperationGroup, ProcessId, SamplingMethod, SamplingUnit, ThreadId,
@@ -14,7 +14,7 @@ use gputrail_record::{
 use gputrail_trace::model::*;
 use gputrail_trace::perfetto::Exporter;
 use gputrail_trace::perfetto::merge;
-use gputrail_trace::perfetto::reader::{Replay, Replayed, check, info};
+use gputrail_trace::perfetto::reader::{Replayed, TraceReplay, check, info};
 use gputrail_trace::perfetto::schema::trace_packet::Data;
 use gputrail_trace::perfetto::schema::{
     ClockSnapshot, CounterDescriptor, DebugAnnotation, TracePacket, TrackDescriptor, TrackEvent,
@@ -63,7 +63,7 @@ impl Transcript {
     }
 }
 
-fn arguments(list: &[Argument<'_>]) -> String {
+fn arguments(list: &[EventArgument<'_>]) -> String {
     list.iter()
         .map(|argument| format!(" {}={:?}", argument.name, argument.value))
         .collect()
@@ -447,7 +447,7 @@ fn everything(consumer: &mut dyn Consumer) -> io::Result<()> {
         ("handle", Value::Pointer(0xdead)),
         ("list", Value::Json("[1,{\"a\":null}]")),
     ];
-    let list = values.map(|(name, value)| Argument { name, value });
+    let list = values.map(|(name, value)| EventArgument { name, value });
     let flow = |id: u64, last| FlowPoint {
         flow: FlowId(id << 50 | 1),
         last,
@@ -623,7 +623,7 @@ fn everything(consumer: &mut dyn Consumer) -> io::Result<()> {
     };
     stream.consumer.work(&work)?;
     let arguments = [("External id", Value::Uint(4)), ("note", Value::Text("x"))];
-    let arguments = arguments.map(|(name, value)| Argument { name, value });
+    let arguments = arguments.map(|(name, value)| EventArgument { name, value });
     stream.consumer.work(&Work {
         thread: ThreadId::NONE,
         correlation: CorrelationId(12),
@@ -730,7 +730,10 @@ fn everything(consumer: &mut dyn Consumer) -> io::Result<()> {
 
 /// Counts of samples at two addresses of a kernel.
 fn sampled(process: ProcessIndex) -> Samples {
-    let (waiting, issued) = (Outcome::from_code(0x0001_0102), Outcome::from_code(0x0002));
+    let (waiting, issued) = (
+        WaveOutcome::from_code(0x0001_0102),
+        WaveOutcome::from_code(0x0002),
+    );
     let counted = |outcome, samples, latency| OutcomeCount {
         outcome,
         samples,
@@ -782,7 +785,7 @@ fn sampled(process: ProcessIndex) -> Samples {
             samples: 550,
             dropped: 5,
         }],
-        configurations: vec![Configuration {
+        configurations: vec![AgentConfiguration {
             agent,
             method: SamplingMethod::STOCHASTIC,
             unit: SamplingUnit::CYCLES,
@@ -794,8 +797,8 @@ fn sampled(process: ProcessIndex) -> Samples {
     }
 }
 
-fn argument<'a>(name: &'a str, text: &'a str) -> Argument<'a> {
-    Argument {
+fn argument<'a>(name: &'a str, text: &'a str) -> EventArgument<'a> {
+    EventArgument {
         name,
         value: Value::Text(text),
     }
@@ -804,7 +807,7 @@ fn argument<'a>(name: &'a str, text: &'a str) -> Argument<'a> {
 /// The stream of a trace, and what was found in it.
 pub(super) fn read_back(trace: &[u8]) -> (Vec<String>, Replayed) {
     let mut transcript = Transcript::default();
-    let replayed = Replay::new(trace)
+    let replayed = TraceReplay::new(trace)
         .produce(&mut transcript)
         .expect("a vector takes all");
     (transcript.sorted(), replayed)
@@ -858,7 +861,7 @@ fn a_trace_lists_its_contents() {
     let devices = &info.devices;
     assert_eq!(
         format!("{devices:?}"),
-        r#"[DeviceInfo { title: "CPU 0", name: "a device", vendor: "v", work: 2, links: [] }]"#
+        r#"[TraceDevice { title: "CPU 0", name: "a device", vendor: "v", work: 2, links: [] }]"#
     );
     let clocks = info.clocks.iter();
     let clocks: Vec<_> = clocks
@@ -914,7 +917,7 @@ fn a_trace_lists_its_contents() {
 fn a_trace_that_is_written_again_says_the_same() {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     everything(&mut Exporter::new(&mut first)).expect("a vector takes all");
-    let replay = Replay::new(&first[..]);
+    let replay = TraceReplay::new(&first[..]);
     replay
         .produce(&mut Exporter::new(&mut second))
         .expect("a vector takes all");
@@ -1022,7 +1025,7 @@ impl Consumer for Depths {
         *open += usize::from(slice.open);
         let said = match slice.arguments {
             [
-                Argument {
+                EventArgument {
                     value: Value::Text(said),
                     ..
                 },

@@ -5,7 +5,7 @@ use bytemuck::bytes_of;
 use super::Reader as TraceReader;
 use super::making::{HELPER, MAIN, Making, call, converted};
 use gputrail_capture::code::{CodeOffset, pieces};
-use gputrail_code::symbols::{Line, listing};
+use gputrail_code::symbols::{ListingLine, listing};
 use gputrail_record::*;
 use gputrail_trace::capture::Options;
 use gputrail_trace::make_trace;
@@ -31,7 +31,7 @@ fn sampled(pid: u32) -> (Making, CodeObjectId) {
         path: names.string("/tmp/saxpy.so"),
         ..CodeObject::blank()
     });
-    let line = |offset, function, line, instruction| Line {
+    let line = |offset, function, line, instruction| ListingLine {
         offset: CodeOffset(offset),
         function,
         file: "/tmp/saxpy.cl",

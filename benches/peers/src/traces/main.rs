@@ -25,7 +25,7 @@ use gputrail_trace::capture::Options;
 use gputrail_trace::make_trace;
 use gputrail_trace::model::{Consumer, Producer};
 use gputrail_trace::perfetto::Exporter;
-use gputrail_trace::perfetto::reader::{self, Replay};
+use gputrail_trace::perfetto::reader::{self, TraceReplay};
 
 use json::LayerLines;
 use rounds::medians;
@@ -252,7 +252,7 @@ fn reading(trace: &[u8]) -> Vec<Row> {
         &mut || drop(black_box(reader::check(trace))),
         &mut || {
             drop(black_box(
-                Replay::new(trace).produce(&mut Summary::default()),
+                TraceReplay::new(trace).produce(&mut Summary::default()),
             ))
         },
     ]);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::context::{Context, InternalThread, InternalThreadWatch, Selection};
+use crate::context::{Context, InternalThread, InternalThreadWatch, RecordSelection};
 use crate::correlation::{Extra, HostThread};
 use gputrail_buffer::SMALLEST_CLIENT_BLOCK;
 use gputrail_record::{
@@ -36,7 +36,7 @@ impl Program {
         let context = Context::on(&self.board).unwrap();
         for buffer in buffers {
             context
-                .trace_to(buffer, Selection::kinds(&[Kind::API]))
+                .trace_to(buffer, RecordSelection::kinds(&[Kind::API]))
                 .unwrap();
         }
         context.start().unwrap();
@@ -492,7 +492,7 @@ fn two_blocks_are_enough_for_any_number_of_threads_to_lose_nothing() {
     };
     let (buffer, _) = reporting(&program, options);
     let context = Context::on(&program.board).unwrap();
-    let api = Selection::kinds(&[Kind::API]);
+    let api = RecordSelection::kinds(&[Kind::API]);
     context.trace_to(&buffer, api).unwrap();
     context.start().unwrap();
     let all_have_recorded = std::sync::Barrier::new(8);
@@ -534,7 +534,9 @@ fn retirements_that_do_not_fit_are_counted_like_other_records() {
     let buffer = RecordBuffer::on(&program.board, options, deliver).unwrap();
     let context = Context::on(&program.board).unwrap();
     let kinds = [Kind::API, Kind::RETIREMENT];
-    context.trace_to(&buffer, Selection::kinds(&kinds)).unwrap();
+    context
+        .trace_to(&buffer, RecordSelection::kinds(&kinds))
+        .unwrap();
     context.start().unwrap();
     let begun: Vec<_> = (0..200)
         .map(|_| {
@@ -689,8 +691,12 @@ fn settings_of_one_context_of_a_runtime_override_those_of_all() {
     );
     let context = Context::on(&program.board).unwrap();
     let kind = Kind::MEMORY_COPY;
-    context.trace_to(&one, Selection::kinds(&[kind])).unwrap();
-    context.trace_to(&other, Selection::kinds(&[])).unwrap();
+    context
+        .trace_to(&one, RecordSelection::kinds(&[kind]))
+        .unwrap();
+    context
+        .trace_to(&other, RecordSelection::kinds(&[]))
+        .unwrap();
     context.start().unwrap();
     let [here, elsewhere] = [1, 2].map(ContextId);
     let wanted = |of| program.board.buffers_in(kind, of);
@@ -727,14 +733,14 @@ fn retirements_come_after_the_call_and_the_last_of_its_work() {
     };
     let buffer = RecordBuffer::on(&program.board, patient(), deliver).unwrap();
     let context = Context::on(&program.board).unwrap();
-    let alone = Selection::kinds(&[Kind::RETIREMENT]);
+    let alone = RecordSelection::kinds(&[Kind::RETIREMENT]);
     assert!(matches!(
         context.trace_to(&buffer, alone),
         Err(ToolError::NotAlone(Kind::RETIREMENT))
     ));
     let kinds_of = [Kind::API, Kind::RETIREMENT];
     context
-        .trace_to(&buffer, Selection::kinds(&kinds_of))
+        .trace_to(&buffer, RecordSelection::kinds(&kinds_of))
         .unwrap();
     context.start().unwrap();
     program.call(1);
@@ -785,7 +791,7 @@ fn what_a_forked_child_does_to_buffers_and_contexts_of_its_parent_has_a_status_a
     in_child(|| buffer.dropped().total() + buffer.dropped_in_total().total() == 0);
     let context = program.context.as_ref().unwrap();
     in_child(|| no_context(context.stop()) && no_context(context.start()) && !context.is_started());
-    in_child(|| no_buffer(context.trace_to(&buffer, Selection::all())));
+    in_child(|| no_buffer(context.trace_to(&buffer, RecordSelection::all())));
     // SAFETY: a copy of each, of which the child alone drops one.
     let copies = unsafe { (std::ptr::read(&buffer), std::ptr::read(&program.context)) };
     let copies = std::mem::ManuallyDrop::new(copies);

@@ -30,7 +30,7 @@ impl Program {
             keep_bytes: 16 * 4096,
             block_bytes: 4096,
             threads: 8,
-            selection: Selection::kinds(&[Kind::API]),
+            selection: RecordSelection::kinds(&[Kind::API]),
             folder: self.folder.path().into(),
             ..FlightOptions::default()
         }

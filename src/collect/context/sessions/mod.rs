@@ -14,7 +14,7 @@ mod samples;
 pub use error::SessionError;
 pub use samples::KEPT_SESSIONS;
 
-use super::{BufferOptions, Context, RecordBuffer, Selection, ToolError};
+use super::{BufferOptions, Context, RecordBuffer, RecordSelection, ToolError};
 use crate::counting::values::{Subject, ValueRecords};
 use crate::counting::{CounterSet, DispatchCounting, DispatchReadings, Sum, is_choosing};
 use crate::delivering::{is_delivering, is_notifying};
@@ -28,7 +28,7 @@ use gputrail_record::{
     AgentId, CorrelationId, CounterInvalid, CounterValue, CounterValueType, KernelDispatch, Kind,
     QueueId, WorkId,
 };
-use samples::Log;
+use samples::SessionLog;
 use std::fmt::Write;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -52,13 +52,13 @@ pub struct SessionCounter {
 
 /// The tool of the service: it chooses the counters of the pass in progress, and notes what kernels counted.
 #[derive(Default)]
-struct Shared {
-    log: QuietMutex<Log>,
+struct SessionTool {
+    log: QuietMutex<SessionLog>,
     ended: Signal,
     queue: Option<QueueId>,
 }
 
-impl DispatchCounting for Shared {
+impl DispatchCounting for SessionTool {
     fn choose(&self, dispatch: &KernelDispatch) -> Option<Arc<CounterSet>> {
         if self.queue.is_some_and(|queue| queue != dispatch.work.queue) {
             return None;
@@ -94,7 +94,7 @@ pub struct CounterSessions {
     /// before the log.
     context: QuietMutex<Option<Context>>,
     enabled: QuietMutex<Vec<u32>>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionTool>,
 }
 
 impl CounterSessions {
@@ -161,9 +161,9 @@ impl CounterSessions {
             buffer,
             context: QuietMutex::default(),
             enabled: QuietMutex::default(),
-            shared: Arc::new(Shared {
+            shared: Arc::new(SessionTool {
                 queue: options.queue,
-                ..Shared::default()
+                ..SessionTool::default()
             }),
         })
     }
@@ -305,7 +305,10 @@ impl CounterSessions {
             Some(kept) => kept,
             None => {
                 let made = Context::on(&self.board)?;
-                made.trace_to(&self.buffer, Selection::kinds(&[Kind::KERNEL_DISPATCH]))?;
+                made.trace_to(
+                    &self.buffer,
+                    RecordSelection::kinds(&[Kind::KERNEL_DISPATCH]),
+                )?;
                 made.count_chosen(&self.buffer, self.agent, self.shared.clone())?;
                 made
             }

@@ -1,7 +1,7 @@
 //! Sessions, passes and samples, and what their kernels counted.
 
 use super::SessionError;
-use crate::counting::{CounterSet, DispatchReadings, Reading, Sum};
+use crate::counting::{CounterReading, CounterSet, DispatchReadings, Sum};
 use gputrail_record::CorrelationId;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,24 +11,24 @@ pub const KEPT_SESSIONS: usize = 8;
 
 /// The sessions of one opened agent.
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct SessionLog {
     /// The session in progress at the back, before it the latest ones that have ended.
-    sessions: VecDeque<Session>,
+    sessions: VecDeque<CounterSession>,
     is_sampling: bool,
     begun: u32,
     /// Kernels that have not ended, by their calls: the session and its part, and the number of kernels.
-    pending: HashMap<CorrelationId, (u32, Part, u32)>,
+    pending: HashMap<CorrelationId, (u32, PassSample, u32)>,
 }
 
 /// A sample of a pass.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-struct Part {
+struct PassSample {
     pass: usize,
     place: usize,
 }
 
 /// One session.
-pub(super) struct Session {
+pub(super) struct CounterSession {
     number: u32,
     /// The enabled counters, which are those of the set in their order.
     pub enabled: Vec<u32>,
@@ -43,28 +43,28 @@ pub(super) struct Session {
 
 #[derive(Default)]
 struct Pass {
-    samples: Vec<Sample>,
+    samples: Vec<SampleCounts>,
     /// The places of the samples, by their ids.
     places: HashMap<u32, usize>,
     has_ended: bool,
 }
 
 impl Pass {
-    fn sample(&self, id: u32) -> Option<&Sample> {
+    fn sample(&self, id: u32) -> Option<&SampleCounts> {
         self.samples.get(*self.places.get(&id)?)
     }
 }
 
 /// The counts of a sample's kernels in one pass.
 #[derive(Default)]
-struct Sample {
+struct SampleCounts {
     id: u32,
     /// Kernels that have not ended.
     pending: u32,
     sum: Sum,
 }
 
-impl Session {
+impl CounterSession {
     /// The ids of its samples, in the order of the first pass.
     pub fn samples(&self) -> Vec<u32> {
         let samples = self.passes.first().map(|pass| &pass.samples[..]);
@@ -86,7 +86,7 @@ impl Session {
     }
 
     /// The sample in each pass that it needs; `None` where it is not.
-    fn parts(&self, id: u32) -> impl Iterator<Item = Option<&Sample>> {
+    fn parts(&self, id: u32) -> impl Iterator<Item = Option<&SampleCounts>> {
         (0..self.of_passes.len()).map(move |pass| self.passes.get(pass)?.sample(id))
     }
 
@@ -114,14 +114,14 @@ impl Session {
         // Without kernels nothing has been counted.
         for counted in self.set.counted() {
             if !all.readings.iter().any(|(of, _)| *of == counted) {
-                all.readings.push((counted, Reading::of(0)));
+                all.readings.push((counted, CounterReading::of(0)));
             }
         }
         all
     }
 }
 
-impl Log {
+impl SessionLog {
     pub fn check_idle(&self) -> Result<(), SessionError> {
         if self.is_sampling {
             Err(SessionError::Sampling)
@@ -135,19 +135,19 @@ impl Log {
         !self.pending.is_empty()
     }
 
-    fn current(&mut self) -> Result<&mut Session, SessionError> {
+    fn current(&mut self) -> Result<&mut CounterSession, SessionError> {
         let last = self.sessions.back_mut().filter(|_| self.is_sampling);
         last.ok_or(SessionError::NotSampling)
     }
 
     /// A session that is in progress or has ended.
-    pub fn any(&self, number: u32) -> Result<&Session, SessionError> {
+    pub fn any(&self, number: u32) -> Result<&CounterSession, SessionError> {
         let found = self.sessions.iter().find(|of| of.number == number);
         found.ok_or(SessionError::NoSession(number))
     }
 
     /// A session that has ended.
-    pub fn ended(&self, number: u32) -> Result<&Session, SessionError> {
+    pub fn ended(&self, number: u32) -> Result<&CounterSession, SessionError> {
         let session = self.any(number)?;
         if session.has_ended {
             Ok(session)
@@ -162,7 +162,7 @@ impl Log {
         self.is_sampling = true;
         let passes = set.passes().len().max(1);
         let of_pass = |pass| Arc::new(set.of_pass(pass));
-        self.sessions.push_back(Session {
+        self.sessions.push_back(CounterSession {
             number: self.begun,
             enabled,
             of_passes: (0..passes).map(of_pass).collect(),
@@ -230,9 +230,9 @@ impl Log {
         }
         session.is_sample_open = true;
         pass.places.insert(id, pass.samples.len());
-        pass.samples.push(Sample {
+        pass.samples.push(SampleCounts {
             id,
-            ..Sample::default()
+            ..SampleCounts::default()
         });
         Ok(())
     }
@@ -247,18 +247,22 @@ impl Log {
     }
 
     /// The sample that has begun, with the number of its session.
-    fn open_sample(&mut self) -> Option<(u32, Part)> {
+    fn open_sample(&mut self) -> Option<(u32, PassSample)> {
         let session = self.current().ok()?;
         if !session.is_sample_open {
             return None;
         }
         let pass = session.passes.len().checked_sub(1)?;
         let place = session.passes.last()?.samples.len().checked_sub(1)?;
-        Some((session.number, Part { pass, place }))
+        Some((session.number, PassSample { pass, place }))
     }
 
     /// A sample of a session that is kept, and the counters of its pass. Passes that are not needed have none.
-    fn sample(&mut self, number: u32, part: Part) -> Option<(&mut Sample, &Arc<CounterSet>)> {
+    fn sample(
+        &mut self,
+        number: u32,
+        part: PassSample,
+    ) -> Option<(&mut SampleCounts, &Arc<CounterSet>)> {
         let mut sessions = self.sessions.iter_mut();
         let session = sessions.find(|session| session.number == number)?;
         let samples = &mut session.passes.get_mut(part.pass)?.samples;
@@ -292,7 +296,7 @@ impl Log {
     }
 
     /// Takes a kernel off those that have not ended, and returns its sample, unless its session is no longer kept.
-    fn ended_kernel(&mut self, call: CorrelationId) -> Option<&mut Sample> {
+    fn ended_kernel(&mut self, call: CorrelationId) -> Option<&mut SampleCounts> {
         let (number, part, kernels) = self.pending.get_mut(&call)?;
         let (number, part) = (*number, *part);
         *kernels -= 1;

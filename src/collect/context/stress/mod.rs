@@ -81,7 +81,7 @@ impl Delivered {
     }
 }
 
-type Shared = Arc<Mutex<Delivered>>;
+type SharedDelivered = Arc<Mutex<Delivered>>;
 
 fn options(dice: &mut Dice, policy: Policy) -> BufferOptions {
     BufferOptions {
@@ -96,8 +96,8 @@ fn options(dice: &mut Dice, policy: Policy) -> BufferOptions {
     }
 }
 
-fn in_memory(board: &Arc<Switchboard>, options: BufferOptions) -> (RecordBuffer, Shared) {
-    let delivered = Shared::default();
+fn in_memory(board: &Arc<Switchboard>, options: BufferOptions) -> (RecordBuffer, SharedDelivered) {
+    let delivered = SharedDelivered::default();
     let into = delivered.clone();
     let deliver = move |view: &BlockView<'_>| {
         into.lock().unwrap().take(view.lane, view.records());
@@ -107,14 +107,14 @@ fn in_memory(board: &Arc<Switchboard>, options: BufferOptions) -> (RecordBuffer,
 }
 
 /// A client with blocks of many sizes, some with a limit, some unusable, and sometimes none.
-struct Client {
+struct StressClient {
     dice: Dice,
     /// Where a lane of the block is not known: records by number of the block.
-    delivered: Shared,
+    delivered: SharedDelivered,
     lent: Arc<AtomicU32>,
 }
 
-impl BlockClient for Client {
+impl BlockClient for StressClient {
     fn request(&mut self) -> Option<ClientBlock> {
         let words = match self.dice.roll(10) {
             0 => return None,
@@ -146,7 +146,7 @@ fn written_is_delivered_and_dropped_exactly() {
     let board = Switchboard::new();
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let context = Context::on(&board).unwrap();
-    let selection = || Selection::kinds(&[Kind::API]);
+    let selection = || RecordSelection::kinds(&[Kind::API]);
 
     let mut kept = Vec::new();
     for policy in [Policy::Discard, Policy::Lossless, Policy::Discard] {
@@ -155,9 +155,9 @@ fn written_is_delivered_and_dropped_exactly() {
         kept.push((buffer, delivered));
     }
     let lent = Arc::new(AtomicU32::new(0));
-    let client = Client {
+    let client = StressClient {
         dice: Dice(7),
-        delivered: Shared::default(),
+        delivered: SharedDelivered::default(),
         lent: lent.clone(),
     };
     let of_client = client.delivered.clone();
@@ -208,7 +208,7 @@ fn written_is_delivered_and_dropped_exactly() {
                     let (buffer, delivered) = in_memory(board, options(&mut dice, policy));
                     let context = Context::on(board).unwrap();
                     context
-                        .trace_to(&buffer, Selection::kinds(&[Kind::API]))
+                        .trace_to(&buffer, RecordSelection::kinds(&[Kind::API]))
                         .unwrap();
                     for _ in 0..dice.roll(6) {
                         let _ = context.start();

@@ -3,12 +3,12 @@
 //! come and go, also from within callbacks. What was written is delivered or dropped, exactly, in the process and in
 //! each child.
 
-use super::{Delivered, Dice, Shared, times};
+use super::{Delivered, Dice, SharedDelivered, times};
 use crate::context::*;
 use crate::operations::OperationInfo;
 use crate::process;
 use crate::source::Source;
-use crate::switchboard::{Observed, Within};
+use crate::switchboard::{Observed, ReportedPart};
 use gputrail_buffer::BlockView;
 use gputrail_interface::operations::Phase;
 use gputrail_record::{Domain, OperationGroup};
@@ -82,10 +82,10 @@ fn call(inside: impl FnOnce()) {
         return inside();
     };
     let board = process::board().expect("it goes on");
-    let (state, place) = (thread.state(), (call.depth, Within::Call));
+    let (state, place) = (thread.state(), (call.depth, ReportedPart::Call));
     let subscribers = interest.subscribers();
     if !subscribers.is_none() {
-        let enter = Callback::new(CALL, "call", Phase::Enter);
+        let enter = CallbackArguments::new(CALL, "call", Phase::Enter);
         board.notify_within(state, place, subscribers, &enter);
     }
     inside();
@@ -102,7 +102,7 @@ fn call(inside: impl FnOnce()) {
         None => count(&INTERRUPTED),
     }
     if !subscribers.is_none() {
-        let exit = Callback::new(CALL, "call", Phase::Exit);
+        let exit = CallbackArguments::new(CALL, "call", Phase::Exit);
         board.notify_exit(state, place, &exit);
         board.end_within(state, place);
     }
@@ -127,8 +127,8 @@ fn first_calls() {
     READY.set(true);
 }
 
-fn buffer(policy: Policy, kilobytes: usize) -> (RecordBuffer, Shared) {
-    let delivered = Shared::default();
+fn buffer(policy: Policy, kilobytes: usize) -> (RecordBuffer, SharedDelivered) {
+    let delivered = SharedDelivered::default();
     let into = delivered.clone();
     let options = BufferOptions {
         pool_bytes: kilobytes << 10,
@@ -151,7 +151,7 @@ fn buffer(policy: Policy, kilobytes: usize) -> (RecordBuffer, Shared) {
 }
 
 /// Checks that all written records were delivered or dropped.
-fn check(buffer: RecordBuffer, delivered: &Shared, written: u64) {
+fn check(buffer: RecordBuffer, delivered: &SharedDelivered, written: u64) {
     let _ = buffer.flush();
     let dropped = buffer.dropped_in_total();
     drop(buffer);
@@ -170,7 +170,7 @@ fn child() -> i32 {
         let (buffer, delivered) = buffer(Policy::Discard, 64);
         let context = Context::new().unwrap();
         context
-            .trace_to(&buffer, Selection::kinds(&[Kind::API]))
+            .trace_to(&buffer, RecordSelection::kinds(&[Kind::API]))
             .unwrap();
         context.start().unwrap();
         (0..OF_CHILD).for_each(|_| call(|| {}));
@@ -229,7 +229,7 @@ fn send_signals() {
 
 /// Subscribes and unsubscribes, from outside and from within callbacks, while calls are in flight.
 fn come_and_go(running: &AtomicBool) {
-    let told = |callback: &mut Callback<'_>| {
+    let told = |callback: &mut CallbackArguments<'_>| {
         let which = usize::from(callback.phase == Phase::Exit);
         count(&CALLBACKS[which]);
     };
@@ -265,7 +265,7 @@ fn come_and_go(running: &AtomicBool) {
 fn under_pressure() {
     assert_eq!(
         process::attach_with(&OneCall, |_| None),
-        process::Attached::Now
+        process::AttachOutcome::Now
     );
     let context = Context::new().unwrap();
     let mut kept = Vec::new();
@@ -276,7 +276,7 @@ fn under_pressure() {
     ] {
         let (buffer, delivered) = buffer(policy, kilobytes);
         context
-            .trace_to(&buffer, Selection::kinds(&[Kind::API]))
+            .trace_to(&buffer, RecordSelection::kinds(&[Kind::API]))
             .unwrap();
         kept.push((buffer, delivered));
     }
@@ -316,7 +316,7 @@ fn under_pressure() {
 }
 
 /// The lives of one worker: each is a thread of its own.
-fn lives(number: u32, kept: &[(RecordBuffer, Shared)], forks: &AtomicU64) {
+fn lives(number: u32, kept: &[(RecordBuffer, SharedDelivered)], forks: &AtomicU64) {
     for life in 0..LIVES * times() {
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 
 /// How the part of a process in the session ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ProcessEnd {
     /// The process flushed everything and ended its recording itself.
     Finished,
     /// The process is gone without having done so; with the signal that killed it, or `None` where its parent had
@@ -29,7 +29,7 @@ pub(super) fn has_ended(pidfd: &OwnedFd) -> bool {
 }
 
 /// How a process ended. The system tells the parent of a process, and everybody as long as nobody has waited for it.
-pub(super) fn how_it_ended(pid: u32, pidfd: Option<&OwnedFd>) -> End {
+pub(super) fn how_it_ended(pid: u32, pidfd: Option<&OwnedFd>) -> ProcessEnd {
     let status = pidfd.and_then(|pidfd| {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), options)
@@ -37,15 +37,16 @@ pub(super) fn how_it_ended(pid: u32, pidfd: Option<&OwnedFd>) -> End {
             .flatten()
     });
     match status {
-        Some(status) => status
-            .exit_status()
-            .map_or(End::Died(status.terminating_signal()), End::Exited),
-        None => zombie_status(pid).unwrap_or(End::Died(None)),
+        Some(status) => status.exit_status().map_or(
+            ProcessEnd::Died(status.terminating_signal()),
+            ProcessEnd::Exited,
+        ),
+        None => zombie_status(pid).unwrap_or(ProcessEnd::Died(None)),
     }
 }
 
 /// How a process ended that its parent has not waited for, from /proc/PID/stat.
-fn zombie_status(pid: u32) -> Option<End> {
+fn zombie_status(pid: u32) -> Option<ProcessEnd> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may contain anything; the state follows it, and the status is the last field.
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -53,6 +54,6 @@ fn zombie_status(pid: u32) -> Option<End> {
     let status = std::process::ExitStatus::from_raw(status);
     let end = status
         .code()
-        .map_or(End::Died(status.signal()), End::Exited);
+        .map_or(ProcessEnd::Died(status.signal()), ProcessEnd::Exited);
     fields.starts_with('Z').then_some(end)
 }

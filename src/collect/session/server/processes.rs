@@ -1,6 +1,6 @@
 //! The processes of a session: those that are recorded, and what is left of them.
 
-use super::ending::End;
+use super::ending::ProcessEnd;
 use crate::session::memory;
 use crate::session::message::{Reason, Refusal};
 use gputrail_buffer::clock::TickSource;
@@ -28,7 +28,7 @@ pub struct ProcessCapture {
     /// The file with its records.
     pub path: PathBuf,
     /// The end of the process.
-    pub end: End,
+    pub end: ProcessEnd,
     /// The system's error number and the length of the capture when it could not grow any more.
     pub capture_error: Option<(i32, u64)>,
     /// Other losses in the capture, if any.
@@ -50,7 +50,7 @@ impl ProcessCapture {
 
 /// The result of a session.
 #[derive(Clone, Debug, Default)]
-pub struct Finished {
+pub struct SessionResult {
     /// The processes in the order in which they came.
     pub processes: Vec<ProcessCapture>,
     /// Processes that asked and got nothing, with the reason.
@@ -61,7 +61,7 @@ pub struct Finished {
     pub ran_out_of_files: bool,
 }
 
-impl Finished {
+impl SessionResult {
     /// Why processes were not recorded: a sentence for each reason, with the number of processes and some of their ids.
     pub fn refusals(&self) -> Vec<String> {
         let mut reasons: Vec<(Refusal, Vec<u32>)> = Vec::new();

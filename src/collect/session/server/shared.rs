@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// What the session's thread shares with those who command it.
-pub(super) struct Shared {
+pub(super) struct SessionShared {
     pub wake: OwnedFd,
     /// See [`Arrivals::first_ended`](super::Arrivals::first_ended).
     pub first_ended: OwnedFd,
@@ -22,12 +22,12 @@ pub(super) struct Shared {
     pub is_off: AtomicBool,
 }
 
-/// Bits of `Shared::command`.
+/// Bits of `SessionShared::command`.
 pub(super) const KILL: u32 = 1;
 pub(super) const FINISH: u32 = 2;
 pub(super) const DUMP: u32 = 4;
 
-impl Shared {
+impl SessionShared {
     pub fn send(&self, command: u32) {
         self.command.fetch_or(command, Ordering::Release);
         raise(&self.wake);
@@ -45,7 +45,7 @@ pub(super) struct SessionSink {
     pub capture: CaptureSink,
     pub writer: Writer,
     pub records: Arc<AtomicU64>,
-    pub session: Arc<Shared>,
+    pub session: Arc<SessionShared>,
     /// Whether the clocks have been read since the session was switched off.
     pub rests: bool,
 }

@@ -1,14 +1,14 @@
 //! The session's thread: it admits processes, takes what they record, and does what is requested of the session.
 
-use super::ending::{End, has_ended, how_it_ended};
+use super::ending::{ProcessEnd, has_ended, how_it_ended};
 use super::options::ServerOptions;
-use super::processes::{Finished, Live, ProcessCapture};
-use super::shared::{DUMP, FINISH, KILL, SessionSink, Shared, raise};
+use super::processes::{Live, ProcessCapture, SessionResult};
+use super::shared::{DUMP, FINISH, KILL, SessionShared, SessionSink, raise};
 use crate::recorder::Recorder;
-use crate::session::control::{Action, ProcessStatus, Status};
-use crate::session::handshake::{self, Listener, Pending};
-use crate::session::memory::{self, Pool};
-use crate::session::message::{Answer, Config, Hello, Reason, Refusal};
+use crate::session::control::{Action, ProcessStatus, SessionStatus};
+use crate::session::handshake::{self, Pending, SessionSocket};
+use crate::session::memory::{self, ProcessPool};
+use crate::session::message::{Config, Hello, ParentAnswer, Reason, Refusal};
 use crate::session::switch::Switch;
 use gputrail_buffer::clock::{self, TickSource};
 use gputrail_buffer::platform::sync::lock_std;
@@ -31,11 +31,11 @@ const HEAD_START: Duration = Duration::from_millis(1);
 /// State of the session's thread.
 pub(super) struct Session {
     options: ServerOptions,
-    shared: Arc<Shared>,
-    listener: Listener,
+    shared: Arc<SessionShared>,
+    listener: SessionSocket,
     /// The pool for the next process, made ahead for the first one only: the others would wait for no less, and one
     /// that never comes would cost memory. Making it takes milliseconds, in which the program starts.
-    ready: Option<Pool>,
+    ready: Option<ProcessPool>,
     is_ready_due: bool,
     pending: Vec<Pending>,
     live: Vec<Live>,
@@ -43,7 +43,7 @@ pub(super) struct Session {
     admitted: u32,
     /// Dumps of what is kept so far.
     dumps: u32,
-    finished: Finished,
+    finished: SessionResult,
     switch: Switch,
     /// When the switch was last used.
     switched: SystemTime,
@@ -58,8 +58,8 @@ pub(super) struct Session {
 impl Session {
     pub fn new(
         options: ServerOptions,
-        shared: Arc<Shared>,
-        listener: Listener,
+        shared: Arc<SessionShared>,
+        listener: SessionSocket,
         switch: Switch,
         off_because: Option<&str>,
     ) -> Session {
@@ -73,7 +73,7 @@ impl Session {
             live: Vec::new(),
             admitted: 0,
             dumps: 0,
-            finished: Finished::default(),
+            finished: SessionResult::default(),
             switch,
             switched: SystemTime::now(),
             switches: 0,
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    pub fn run(mut self, result: &Sender<Finished>) {
+    pub fn run(mut self, result: &Sender<SessionResult>) {
         loop {
             let woken = self.wait();
             if woken.wake {
@@ -176,7 +176,7 @@ impl Session {
                 live.connection = None;
                 // A program may close files that it does not know; its memory tells that from exec.
                 if !memory::still_mapped(live.capture.pid) {
-                    gone.push((index, End::Replaced));
+                    gone.push((index, ProcessEnd::Replaced));
                 }
             }
         }
@@ -216,11 +216,11 @@ impl Session {
             && !memory::still_mapped(pid)
         {
             let live = self.live.remove(index);
-            self.take(live, End::Replaced);
+            self.take(live, ProcessEnd::Replaced);
         }
         self.admitted += 1;
         let process = self.admitted;
-        let answer: Answer = if self.live.len() < self.options.processes {
+        let answer: ParentAnswer = if self.live.len() < self.options.processes {
             self.equip(process, &mut pending, hello)
         } else {
             Err(Refusal::Processes)
@@ -232,7 +232,7 @@ impl Session {
     }
 
     /// Makes memory and capture for a process and hands them over.
-    fn equip(&mut self, process: u32, pending: &mut Pending, hello: Hello) -> Answer {
+    fn equip(&mut self, process: u32, pending: &mut Pending, hello: Hello) -> ParentAnswer {
         let resources =
             |error: std::io::Error| Refusal::Resources(error.raw_os_error().unwrap_or(0));
         let pid = pending.peer.pid;
@@ -302,7 +302,7 @@ impl Session {
                 pid,
                 reason: hello.reason,
                 path,
-                end: End::Running,
+                end: ProcessEnd::Running,
                 capture_error: None,
                 lost: None,
             },
@@ -346,7 +346,7 @@ impl Session {
 
     /// Saves what a process left in its memory. Giving the memory back takes a millisecond, in which the end of the
     /// session goes on: as a rule the collector's thread ends last, and has the mapping until then.
-    fn take(&mut self, live: Live, end: End) {
+    fn take(&mut self, live: Live, end: ProcessEnd) {
         let Live {
             mut capture,
             buffer,
@@ -358,8 +358,12 @@ impl Session {
         } = live;
         let mapping = buffer.mapping();
         capture.end = match (mapping.state(), end) {
-            (SessionState::Ended, End::Died(_) | End::Exited(_)) => End::Finished,
-            (SessionState::Exiting, End::Died(None) | End::Exited(_)) => End::Finished,
+            (SessionState::Ended, ProcessEnd::Died(_) | ProcessEnd::Exited(_)) => {
+                ProcessEnd::Finished
+            }
+            (SessionState::Exiting, ProcessEnd::Died(None) | ProcessEnd::Exited(_)) => {
+                ProcessEnd::Finished
+            }
             _ => end,
         };
         lock_std(&metadata).drain(&writer);
@@ -460,7 +464,7 @@ impl Session {
         ended.chain(live).cloned().collect()
     }
 
-    fn status(&self, was_on: bool) -> Status {
+    fn status(&self, was_on: bool) -> SessionStatus {
         let of_process = |live: &Live| {
             let undelivered = live.collector.undelivered();
             ProcessStatus {
@@ -475,7 +479,7 @@ impl Session {
                 failed: live.writer.error().map(|(error, _)| error.to_string()),
             }
         };
-        Status {
+        SessionStatus {
             was_on,
             is_on: self.switch.is_on(),
             since: self.switched,
@@ -511,12 +515,12 @@ impl Session {
     fn finish(&mut self) {
         for live in std::mem::take(&mut self.live) {
             let end = match &live.pidfd {
-                _ if live.buffer.mapping().state() == SessionState::Ended => End::Finished,
+                _ if live.buffer.mapping().state() == SessionState::Ended => ProcessEnd::Finished,
                 Some(pidfd) if has_ended(pidfd) => how_it_ended(live.capture.pid, Some(pidfd)),
-                _ => End::Running,
+                _ => ProcessEnd::Running,
             };
             // One that is gone keeps the state in which it went: that tells `take` how it went.
-            if end == End::Running {
+            if end == ProcessEnd::Running {
                 live.buffer.mapping().abandon();
             }
             self.take(live, end);

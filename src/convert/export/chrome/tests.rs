@@ -110,7 +110,7 @@ fn slices_and_what_begins_with_them_come_behind_the_outer_one() {
 
 #[test]
 fn arguments_that_become_known_at_the_end_are_those_of_the_slice() {
-    let argument = |name, value| Argument {
+    let argument = |name, value| EventArgument {
         name,
         value: Value::Uint(value),
     };

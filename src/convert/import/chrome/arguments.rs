@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::event::text;
-use gputrail_trace::model::{Argument, Value};
+use gputrail_trace::model::{EventArgument, Value};
 
 /// Stands between objects of arguments. JSON has it nowhere.
 pub(super) const SEPARATOR: char = '\x1e';
@@ -20,8 +20,10 @@ pub(super) fn each<'a>(args: &'a str, take: impl FnMut(&str, &'a RawValue)) {
 }
 
 fn each_cow<'a>(args: &'a str, take: impl FnMut(Cow<'a, str>, &'a RawValue)) {
-    struct Object<F>(F);
-    impl<'de, F: FnMut(Cow<'de, str>, &'de RawValue)> serde_core::de::Visitor<'de> for Object<F> {
+    struct MemberVisitor<F>(F);
+    impl<'de, F: FnMut(Cow<'de, str>, &'de RawValue)> serde_core::de::Visitor<'de>
+        for MemberVisitor<F>
+    {
         type Value = ();
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,7 +47,7 @@ fn each_cow<'a>(args: &'a str, take: impl FnMut(Cow<'a, str>, &'a RawValue)) {
         type Value = ();
 
         fn deserialize<D: serde_core::Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-            from.deserialize_map(Object(self.0))
+            from.deserialize_map(MemberVisitor(self.0))
         }
     }
     let mut take = take;
@@ -82,10 +84,10 @@ pub(super) enum OwnedValue<'a> {
 }
 
 /// Named values.
-pub(super) type Arguments<'a> = Vec<(Cow<'a, str>, OwnedValue<'a>)>;
+pub(super) type NamedValues<'a> = Vec<(Cow<'a, str>, OwnedValue<'a>)>;
 
 /// Puts the values of `args` into `list`.
-pub(super) fn parse<'a>(args: &'a str, list: &mut Arguments<'a>) {
+pub(super) fn parse<'a>(args: &'a str, list: &mut NamedValues<'a>) {
     list.clear();
     each_cow(args, |name, raw| list.push((name, value(raw.get()))));
     let first = args.split(SEPARATOR).next().unwrap_or("");
@@ -120,8 +122,8 @@ fn value(raw: &str) -> OwnedValue<'_> {
 }
 
 /// The values as the model has them, in `list`.
-pub(super) fn borrowed<'v>(values: &'v Arguments<'_>) -> Vec<Argument<'v>> {
-    let argument = |(name, value): &'v (Cow<'_, str>, OwnedValue<'_>)| Argument {
+pub(super) fn borrowed<'v>(values: &'v NamedValues<'_>) -> Vec<EventArgument<'v>> {
+    let argument = |(name, value): &'v (Cow<'_, str>, OwnedValue<'_>)| EventArgument {
         name,
         value: match value {
             OwnedValue::Plain(value) => *value,

@@ -10,16 +10,16 @@ use serde_json::value::RawValue;
 
 use super::arguments::SEPARATOR;
 use super::decimal::{self, Decimal};
-use super::event::{Event, text};
-use super::record::{Head, Kind, NONE, flag, name_length};
-use super::scan::Visitor;
+use super::event::{ChromeEvent, text};
+use super::record::{NONE, RecordHead, StoredKind, flag, name_length};
+use super::scan::ScanVisitor;
 use super::strings::Strings;
 use crate::export::chrome::DERIVED;
 use crate::import::Report;
 use crate::import::shared::Operations;
 use gputrail_record::number_map::NumberMap;
 use gputrail_trace::model::LATEST;
-use gputrail_trace::sorter::{Key, Sorter};
+use gputrail_trace::sorter::{SortKey, Sorter};
 
 /// Most lanes; further ones are put together.
 const MAX_LANES: usize = 1 << 16;
@@ -52,7 +52,7 @@ pub(super) enum LaneKey {
 
 /// Names and order of a process or thread, from the file's metadata.
 #[derive(Debug, Default)]
-pub(super) struct Described {
+pub(super) struct MetadataNames {
     pub name: Option<String>,
     pub labels: Option<String>,
     pub order: Option<i32>,
@@ -60,7 +60,7 @@ pub(super) struct Described {
 
 /// The subject of the events of a process.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Activity {
+pub(super) struct ProcessActivity {
     /// Calls of device APIs, and operators.
     pub host: u64,
     /// Work of devices.
@@ -121,11 +121,11 @@ pub(super) struct Collected<'a> {
     pub pairs: Sorter,
     lane_numbers: HashMap<LaneKey, u32>,
     pub lanes: Vec<LaneKey>,
-    pub processes: BTreeMap<Id, Described>,
-    pub threads: BTreeMap<(Id, Id), Described>,
-    pub activity: BTreeMap<Id, Activity>,
+    pub processes: BTreeMap<Id, MetadataNames>,
+    pub threads: BTreeMap<(Id, Id), MetadataNames>,
+    pub activity: BTreeMap<Id, ProcessActivity>,
     /// Of processes that have no entry in `activity`.
-    rest: Activity,
+    rest: ProcessActivity,
     pub correlations: Correlations,
     /// Whether the file was read to the end of its content.
     pub is_whole: bool,
@@ -250,7 +250,7 @@ impl<'a> Collected<'a> {
             processes: BTreeMap::new(),
             threads: BTreeMap::new(),
             activity: BTreeMap::new(),
-            rest: Activity::default(),
+            rest: ProcessActivity::default(),
             correlations: Correlations::default(),
             is_whole: true,
             operations: Operations::default(),
@@ -284,7 +284,7 @@ impl<'a> Collected<'a> {
     }
 
     /// The activity of a process; for those beyond the limit, whose events stand on one row, that of all of them.
-    fn activity(&mut self, pid: Id, offset: u64) -> &mut Activity {
+    fn activity(&mut self, pid: Id, offset: u64) -> &mut ProcessActivity {
         match entry(&mut self.activity, pid) {
             Some(activity) => activity,
             None => {
@@ -336,8 +336,8 @@ impl<'a> Collected<'a> {
     fn add(
         &mut self,
         to_pairs: bool,
-        key: Key,
-        mut head: Head,
+        key: SortKey,
+        mut head: RecordHead,
         name: &str,
         args: &[&str],
     ) -> io::Result<()> {
@@ -372,7 +372,7 @@ impl<'a> Collected<'a> {
     }
 
     /// Fields that only some events have, as an object of arguments.
-    fn extra(&mut self, event: &Event<'_>, fields: &[(&str, Option<&str>)]) -> String {
+    fn extra(&mut self, event: &ChromeEvent<'_>, fields: &[(&str, Option<&str>)]) -> String {
         let mut extra = std::mem::take(&mut self.extra);
         extra.clear();
         let own = fields
@@ -392,7 +392,7 @@ impl<'a> Collected<'a> {
     }
 
     /// A slice with its begin and duration.
-    fn complete(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+    fn complete(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(start) = self.time(event.ts, offset) else {
             return Ok(());
         };
@@ -446,12 +446,12 @@ impl<'a> Collected<'a> {
             tid,
             category: if own_lane { number } else { 0 },
         };
-        let mut head = Head::new(Kind::Slice, self.lane(key, offset), offset);
+        let mut head = RecordHead::new(StoredKind::Slice, self.lane(key, offset), offset);
         if is_work {
             if name.starts_with("nccl") && duration != NONE {
                 self.operation(args, (start, start.saturating_add_unsigned(duration)));
             }
-            head = head.with_kind(Kind::Work);
+            head = head.with_kind(StoredKind::Work);
             let correlation = known.correlation.filter(|_| category != GRAPH);
             head.id = self.correlations.add(correlation).into();
         } else if is_call(&category) {
@@ -498,7 +498,7 @@ impl<'a> Collected<'a> {
     /// The numbers among the arguments of a profiler range, as counters that hold until the end of the range.
     fn range_values(
         &mut self,
-        slice: Head,
+        slice: RecordHead,
         (start, duration): (i64, u64),
         args: &str,
     ) -> io::Result<()> {
@@ -520,7 +520,7 @@ impl<'a> Collected<'a> {
         }
         values.push('}');
         zeros.push('}');
-        let mut head = Head::new(Kind::Counter, slice.lane, slice.offset);
+        let mut head = RecordHead::new(StoredKind::Counter, slice.lane, slice.offset);
         head.flags = flag::DERIVED;
         let end = start.saturating_add_unsigned(duration);
         // Values of a range that begins where this one ends come behind its zeros.
@@ -529,7 +529,13 @@ impl<'a> Collected<'a> {
     }
 
     /// The begin or the end of a slice, or an instant of a slice that has an id.
-    fn part(&mut self, offset: u64, event: &Event<'_>, kind: Kind, has_id: bool) -> io::Result<()> {
+    fn part(
+        &mut self,
+        offset: u64,
+        event: &ChromeEvent<'_>,
+        kind: StoredKind,
+        has_id: bool,
+    ) -> io::Result<()> {
         let Some(time) = self.time(event.ts, offset) else {
             return Ok(());
         };
@@ -549,7 +555,7 @@ impl<'a> Collected<'a> {
                 category: 0,
             }
         };
-        let mut head = Head::new(kind, self.lane(key, offset), offset);
+        let mut head = RecordHead::new(kind, self.lane(key, offset), offset);
         head.category = self.number(&category);
         let fields: &[(&str, Option<&str>)] = if has_id {
             head.id = async_id(pid, &category, &name, event);
@@ -558,14 +564,14 @@ impl<'a> Collected<'a> {
             &[("id", event.id)]
         };
         let extra = match kind {
-            Kind::End => String::new(),
+            StoredKind::End => String::new(),
             _ => self.extra(event, fields),
         };
         let args = [event.args.unwrap_or(""), &extra];
         self.add(true, (time, 0), head, &name, &args)
     }
 
-    fn instant(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+    fn instant(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(time) = self.time(event.ts, offset) else {
             return Ok(());
         };
@@ -578,14 +584,14 @@ impl<'a> Collected<'a> {
             tid,
             category: 0,
         };
-        let mut head = Head::new(Kind::Instant, self.lane(lane, offset), offset);
+        let mut head = RecordHead::new(StoredKind::Instant, self.lane(lane, offset), offset);
         head.category = self.number(&category);
         let extra = self.extra(event, &[("id", event.id), ("scope", event.s)]);
         let args = [event.args.unwrap_or(""), &extra];
         self.add(false, (time, 1 << 62), head, &name, &args)
     }
 
-    fn counter(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+    fn counter(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(time) = self.time(event.ts, offset) else {
             return Ok(());
         };
@@ -602,7 +608,7 @@ impl<'a> Collected<'a> {
             tid,
             category: 0,
         };
-        let mut head = Head::new(Kind::Counter, self.lane(lane, offset), offset);
+        let mut head = RecordHead::new(StoredKind::Counter, self.lane(lane, offset), offset);
         if event.cat.is_some_and(|category| text(category) == DERIVED) {
             self.has_derived = true;
             head.flags = flag::DERIVED;
@@ -616,7 +622,7 @@ impl<'a> Collected<'a> {
         )
     }
 
-    fn flow(&mut self, offset: u64, event: &Event<'_>, last: bool) -> io::Result<()> {
+    fn flow(&mut self, offset: u64, event: &ChromeEvent<'_>, last: bool) -> io::Result<()> {
         let category = event.cat.map_or(Cow::Borrowed(""), text);
         let Some(time) = self.time(event.ts, offset) else {
             return Ok(());
@@ -628,7 +634,7 @@ impl<'a> Collected<'a> {
             tid,
             category: 0,
         };
-        let mut head = Head::new(Kind::Flow, self.lane(lane, offset), offset);
+        let mut head = RecordHead::new(StoredKind::Flow, self.lane(lane, offset), offset);
         let correlation = event.id.and_then(|id| text(id).parse().ok());
         head.id = match correlation {
             Some(correlation) if is_call_to_work(&category) => {
@@ -650,7 +656,7 @@ impl<'a> Collected<'a> {
         self.add(false, (time, 3 << 62), head, &name, &[])
     }
 
-    fn metadata(&mut self, offset: u64, event: &Event<'_>) {
+    fn metadata(&mut self, offset: u64, event: &ChromeEvent<'_>) {
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let args = event.args.unwrap_or("");
@@ -697,7 +703,7 @@ fn saturate(number: i64) -> i32 {
 }
 
 /// The id of a flow, or of slices with ids: ids count for one category, and flows for one name too.
-fn async_id(pid: Id, category: &str, name: &str, event: &Event<'_>) -> u64 {
+fn async_id(pid: Id, category: &str, name: &str, event: &ChromeEvent<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     category.hash(&mut hasher);
     event.scope.hash(&mut hasher);
@@ -714,19 +720,19 @@ fn async_id(pid: Id, category: &str, name: &str, event: &Event<'_>) -> u64 {
     hasher.finish()
 }
 
-impl Visitor for Collected<'_> {
-    fn event(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()> {
+impl ScanVisitor for Collected<'_> {
+    fn event(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(ph) = event.ph.map(text) else {
             self.lost("object that is no event: it has no phase (ph)", offset);
             return Ok(());
         };
         match &*ph {
             "X" => self.complete(offset, event),
-            "B" => self.part(offset, event, Kind::Begin, false),
-            "E" => self.part(offset, event, Kind::End, false),
-            "b" | "S" => self.part(offset, event, Kind::Begin, true),
-            "e" | "F" => self.part(offset, event, Kind::End, true),
-            "n" | "T" | "p" => self.part(offset, event, Kind::Instant, true),
+            "B" => self.part(offset, event, StoredKind::Begin, false),
+            "E" => self.part(offset, event, StoredKind::End, false),
+            "b" | "S" => self.part(offset, event, StoredKind::Begin, true),
+            "e" | "F" => self.part(offset, event, StoredKind::End, true),
+            "n" | "T" | "p" => self.part(offset, event, StoredKind::Instant, true),
             "i" | "I" | "R" | "c" | "N" | "O" | "D" | "P" | "v" | "V" => {
                 self.instant(offset, event)
             }

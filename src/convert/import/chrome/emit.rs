@@ -9,11 +9,11 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
 
-use super::arguments::{self, Arguments, OwnedValue};
+use super::arguments::{self, NamedValues, OwnedValue};
 use super::collect::{Collected, Correlations, LaneKey, NumberSet, is_call};
-use super::record::{Head, Kind, NONE, Record, flag};
+use super::record::{EventRecord, NONE, RecordHead, StoredKind, flag};
 use super::strings::Strings;
-use crate::import::{Report, Source};
+use crate::import::{InputFile, Report};
 use declare::Declared;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
@@ -22,7 +22,7 @@ use gputrail_trace::model::{
     Parameter, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
 };
 use gputrail_trace::sorter::Sorter;
-use lane::{Held, Lane, Open};
+use lane::{BegunSlice, DelayedSlice, SliceLane};
 use work::DeviceWork;
 
 /// Most counters of a file.
@@ -32,7 +32,7 @@ const MAX_ROWS: usize = 1 << 10;
 
 /// Passes everything that was collected to `consumer`.
 pub(super) fn emit(
-    source: &Source,
+    source: &InputFile,
     mut collected: Collected<'_>,
     consumer: &mut dyn Consumer,
 ) -> io::Result<()> {
@@ -54,7 +54,7 @@ pub(super) fn emit(
         report,
         strings,
         correlations,
-        lanes: lanes.iter().map(|_| Lane::default()).collect(),
+        lanes: lanes.iter().map(|_| SliceLane::default()).collect(),
         declared,
         stream,
         functions: NumberMap::default(),
@@ -66,7 +66,7 @@ pub(super) fn emit(
         beside: beside(&lanes),
         events: Vec::new(),
     };
-    events.drain(|(time, _), bytes| emitter.record(time, Record::read(bytes)))?;
+    events.drain(|(time, _), bytes| emitter.record(time, EventRecord::read(bytes)))?;
     emitter.finish()
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Emitter<'a> {
     report: &'a mut Report,
     strings: Strings,
     correlations: Correlations,
-    lanes: Vec<Lane>,
+    lanes: Vec<SliceLane>,
     declared: Declared,
     stream: Stream<'a>,
     /// Places in `function_list`, by category, name and names of arguments.
@@ -95,25 +95,25 @@ pub(super) struct Emitter<'a> {
 }
 
 impl Emitter<'_> {
-    fn lost(&mut self, reason: &'static str, head: &Head) {
+    fn lost(&mut self, reason: &'static str, head: &RecordHead) {
         let offset = Some(head.offset);
         self.report.unrepresented(self.file, reason, offset);
     }
 
-    fn record(&mut self, time: i64, record: Record<'_>) -> io::Result<()> {
+    fn record(&mut self, time: i64, record: EventRecord<'_>) -> io::Result<()> {
         match record.head.kind() {
-            Kind::Slice => self.slice(time, record),
-            Kind::Work => self.device_work(time, record),
-            Kind::Instant => self.instant(time, record),
-            Kind::Counter => self.counter(time, record),
-            Kind::Flow => self.flow(time, record.head),
+            StoredKind::Slice => self.slice(time, record),
+            StoredKind::Work => self.device_work(time, record),
+            StoredKind::Instant => self.instant(time, record),
+            StoredKind::Counter => self.counter(time, record),
+            StoredKind::Flow => self.flow(time, record.head),
             // Pairs have been put together.
-            Kind::Begin | Kind::End => Ok(()),
+            StoredKind::Begin | StoredKind::End => Ok(()),
         }
     }
 
     /// A slice takes its place, and the one before it on its lane goes on.
-    fn slice(&mut self, start: i64, record: Record<'_>) -> io::Result<()> {
+    fn slice(&mut self, start: i64, record: EventRecord<'_>) -> io::Result<()> {
         let number = record.head.lane as usize;
         let end = match record.head.duration {
             NONE => i64::MAX,
@@ -141,7 +141,7 @@ impl Emitter<'_> {
         let mut bytes = std::mem::take(&mut lane.spare);
         bytes.clear();
         record.write(&mut bytes);
-        lane.held = Some(Held {
+        lane.held = Some(DelayedSlice {
             row,
             start,
             end,
@@ -210,11 +210,11 @@ impl Emitter<'_> {
             return Ok(());
         };
         let is_open = held.end > next || held.end == i64::MAX;
-        let record = Record::read(&held.bytes);
+        let record = EventRecord::read(&held.bytes);
         self.write_slice(number, &held, &record, is_open)?;
         let lane = &mut self.lanes[number];
         if is_open {
-            lane.rows[held.row].open.push(Open {
+            lane.rows[held.row].open.push(BegunSlice {
                 end: held.end,
                 id: record.head.id,
                 flows: Vec::new(),
@@ -227,8 +227,8 @@ impl Emitter<'_> {
     fn write_slice(
         &mut self,
         number: usize,
-        held: &Held,
-        record: &Record<'_>,
+        held: &DelayedSlice,
+        record: &EventRecord<'_>,
         open: bool,
     ) -> io::Result<()> {
         let track = self.lanes[number].rows[held.row].track;
@@ -299,7 +299,7 @@ impl Emitter<'_> {
     }
 
     /// The place of a function in the list. Calls with other arguments are of another function.
-    fn function(&mut self, record: &Record<'_>, list: &Arguments<'_>) -> usize {
+    fn function(&mut self, record: &EventRecord<'_>, list: &NamedValues<'_>) -> usize {
         let mut hasher = self.functions.hasher().build_hasher();
         let name = name_of(&self.strings, record);
         (record.head.category, name).hash(&mut hasher);
@@ -329,7 +329,7 @@ impl Emitter<'_> {
         place
     }
 
-    fn instant(&mut self, time: i64, record: Record<'_>) -> io::Result<()> {
+    fn instant(&mut self, time: i64, record: EventRecord<'_>) -> io::Result<()> {
         let number = record.head.lane as usize;
         let id = record.head.id;
         let rows = &self.lanes[number].rows;
@@ -365,7 +365,7 @@ impl Emitter<'_> {
     }
 
     /// The counters of a memory event of PyTorch.
-    fn memory(&mut self, number: usize, time: Nanos, list: &Arguments<'_>) -> io::Result<()> {
+    fn memory(&mut self, number: usize, time: Nanos, list: &NamedValues<'_>) -> io::Result<()> {
         let whole = |wanted: &str| {
             let found = list.iter().find(|(name, _)| name == wanted);
             match found.map(|(_, value)| value) {
@@ -423,7 +423,7 @@ impl Emitter<'_> {
         Ok(Some(track))
     }
 
-    fn counter(&mut self, time: i64, record: Record<'_>) -> io::Result<()> {
+    fn counter(&mut self, time: i64, record: EventRecord<'_>) -> io::Result<()> {
         let number = record.head.lane as usize;
         let mut list = Vec::new();
         arguments::parse(record.args, &mut list);
@@ -468,7 +468,7 @@ impl Emitter<'_> {
     }
 
     /// A point of a flow: on the innermost slice around it, or on the next one.
-    fn flow(&mut self, time: i64, head: Head) -> io::Result<()> {
+    fn flow(&mut self, time: i64, head: RecordHead) -> io::Result<()> {
         if head.has(flag::BY_CORRELATION) {
             if self.correlations.work(head.id).next().is_some() {
                 // The work names its call.
@@ -547,7 +547,7 @@ fn beside(lanes: &[LaneKey]) -> HashMap<u32, Vec<usize>> {
 }
 
 /// The name of a record.
-fn name_of<'r>(strings: &'r Strings, record: &Record<'r>) -> &'r str {
+fn name_of<'r>(strings: &'r Strings, record: &EventRecord<'r>) -> &'r str {
     if record.head.has(flag::OWN_NAME) {
         record.own_name
     } else {

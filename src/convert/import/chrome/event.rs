@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 /// The fields of an event, as they stand in the file.
 #[derive(Debug, Default)]
-pub(super) struct Event<'a> {
+pub(super) struct ChromeEvent<'a> {
     /// Phase.
     pub ph: Option<&'a str>,
     pub name: Option<&'a str>,
@@ -30,7 +30,7 @@ pub(super) struct Event<'a> {
 }
 
 /// The name of a field.
-enum Field<'a> {
+enum FieldName<'a> {
     Ph,
     Name,
     Cat,
@@ -47,57 +47,57 @@ enum Field<'a> {
     Further(Cow<'a, str>),
 }
 
-impl<'de: 'a, 'a> serde_core::Deserialize<'de> for Field<'a> {
+impl<'de: 'a, 'a> serde_core::Deserialize<'de> for FieldName<'a> {
     fn deserialize<D: serde_core::Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<Field<'a>, D::Error> {
-        struct Visitor;
-        impl<'de> serde_core::de::Visitor<'de> for Visitor {
-            type Value = Field<'de>;
+    ) -> Result<FieldName<'a>, D::Error> {
+        struct NameVisitor;
+        impl<'de> serde_core::de::Visitor<'de> for NameVisitor {
+            type Value = FieldName<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the name of a field")
             }
 
-            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Field<'de>, E> {
-                Ok(known(name).unwrap_or(Field::Further(Cow::Borrowed(name))))
+            fn visit_borrowed_str<E>(self, name: &'de str) -> Result<FieldName<'de>, E> {
+                Ok(known(name).unwrap_or(FieldName::Further(Cow::Borrowed(name))))
             }
 
-            fn visit_str<E>(self, name: &str) -> Result<Field<'de>, E> {
-                Ok(known(name).unwrap_or_else(|| Field::Further(Cow::Owned(name.to_owned()))))
+            fn visit_str<E>(self, name: &str) -> Result<FieldName<'de>, E> {
+                Ok(known(name).unwrap_or_else(|| FieldName::Further(Cow::Owned(name.to_owned()))))
             }
         }
-        deserializer.deserialize_str(Visitor)
+        deserializer.deserialize_str(NameVisitor)
     }
 }
 
 /// The field called `name`, if it is one of those that every event may have.
-fn known<'a>(name: &str) -> Option<Field<'a>> {
+fn known<'a>(name: &str) -> Option<FieldName<'a>> {
     Some(match name {
-        "ph" => Field::Ph,
-        "name" => Field::Name,
-        "cat" => Field::Cat,
-        "pid" => Field::Pid,
-        "tid" => Field::Tid,
-        "ts" => Field::Ts,
-        "dur" => Field::Dur,
-        "args" => Field::Args,
-        "id" => Field::Id,
-        "id2" => Field::Id2,
-        "scope" => Field::Scope,
-        "bp" => Field::Bp,
-        "s" => Field::S,
+        "ph" => FieldName::Ph,
+        "name" => FieldName::Name,
+        "cat" => FieldName::Cat,
+        "pid" => FieldName::Pid,
+        "tid" => FieldName::Tid,
+        "ts" => FieldName::Ts,
+        "dur" => FieldName::Dur,
+        "args" => FieldName::Args,
+        "id" => FieldName::Id,
+        "id2" => FieldName::Id2,
+        "scope" => FieldName::Scope,
+        "bp" => FieldName::Bp,
+        "s" => FieldName::S,
         _ => return None,
     })
 }
 
-impl<'de: 'a, 'a> serde_core::Deserialize<'de> for Event<'a> {
+impl<'de: 'a, 'a> serde_core::Deserialize<'de> for ChromeEvent<'a> {
     fn deserialize<D: serde_core::Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<Event<'a>, D::Error> {
-        struct Visitor;
-        impl<'de> serde_core::de::Visitor<'de> for Visitor {
-            type Value = Event<'de>;
+    ) -> Result<ChromeEvent<'a>, D::Error> {
+        struct EventVisitor;
+        impl<'de> serde_core::de::Visitor<'de> for EventVisitor {
+            type Value = ChromeEvent<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an event, which is an object")
@@ -106,25 +106,25 @@ impl<'de: 'a, 'a> serde_core::Deserialize<'de> for Event<'a> {
             fn visit_map<A: serde_core::de::MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> Result<Event<'de>, A::Error> {
-                let mut event = Event::default();
-                while let Some(field) = map.next_key::<Field<'de>>()? {
+            ) -> Result<ChromeEvent<'de>, A::Error> {
+                let mut event = ChromeEvent::default();
+                while let Some(field) = map.next_key::<FieldName<'de>>()? {
                     let value = map.next_value::<&'de RawValue>()?.get();
                     let place = match field {
-                        Field::Ph => &mut event.ph,
-                        Field::Name => &mut event.name,
-                        Field::Cat => &mut event.cat,
-                        Field::Pid => &mut event.pid,
-                        Field::Tid => &mut event.tid,
-                        Field::Ts => &mut event.ts,
-                        Field::Dur => &mut event.dur,
-                        Field::Args => &mut event.args,
-                        Field::Id => &mut event.id,
-                        Field::Id2 => &mut event.id2,
-                        Field::Scope => &mut event.scope,
-                        Field::Bp => &mut event.bp,
-                        Field::S => &mut event.s,
-                        Field::Further(name) => {
+                        FieldName::Ph => &mut event.ph,
+                        FieldName::Name => &mut event.name,
+                        FieldName::Cat => &mut event.cat,
+                        FieldName::Pid => &mut event.pid,
+                        FieldName::Tid => &mut event.tid,
+                        FieldName::Ts => &mut event.ts,
+                        FieldName::Dur => &mut event.dur,
+                        FieldName::Args => &mut event.args,
+                        FieldName::Id => &mut event.id,
+                        FieldName::Id2 => &mut event.id2,
+                        FieldName::Scope => &mut event.scope,
+                        FieldName::Bp => &mut event.bp,
+                        FieldName::S => &mut event.s,
+                        FieldName::Further(name) => {
                             event.further.push((name, value));
                             continue;
                         }
@@ -134,7 +134,7 @@ impl<'de: 'a, 'a> serde_core::Deserialize<'de> for Event<'a> {
                 Ok(event)
             }
         }
-        deserializer.deserialize_map(Visitor)
+        deserializer.deserialize_map(EventVisitor)
     }
 }
 

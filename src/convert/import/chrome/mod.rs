@@ -52,13 +52,13 @@ mod tests;
 
 use std::io;
 
-use super::{Report, Source};
+use super::{InputFile, Report};
 use collect::Collected;
 use gputrail_trace::model::Consumer;
 
 /// Passes the events of a file to `consumer`. Sorting takes about `budget` bytes of memory.
 pub(super) fn read(
-    source: &Source,
+    source: &InputFile,
     budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,

@@ -5,22 +5,22 @@ use std::io;
 
 use super::arguments::SEPARATOR;
 use super::collect::Collected;
-use super::record::{Head, Kind, NONE, Record, flag};
-use gputrail_trace::sorter::{Key, Sorter};
+use super::record::{EventRecord, NONE, RecordHead, StoredKind, flag};
+use gputrail_trace::sorter::{SortKey, Sorter};
 
 /// Most slices that are open at a time; further ones stay without an end.
 const MAX_OPEN: usize = 1 << 20;
 
 /// An open slice.
-struct Open {
+struct UnendedSlice {
     start: i64,
-    head: Head,
+    head: RecordHead,
     /// The record without its fixed fields.
     rest: Box<[u8]>,
 }
 
 /// The lane and the id within which begins and ends nest.
-type Scope = (u32, u64);
+type NestingScope = (u32, u64);
 
 /// Puts begins and ends together, and adds them to the events as whole slices.
 pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
@@ -28,11 +28,11 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
         return Ok(());
     }
     let pairs = std::mem::replace(&mut collected.pairs, Sorter::new(0));
-    let mut stacks: HashMap<Scope, Vec<Open>> = HashMap::new();
+    let mut stacks: HashMap<NestingScope, Vec<UnendedSlice>> = HashMap::new();
     let mut count = 0;
     pairs.drain(|(time, _), bytes| {
-        let record = Record::read(bytes);
-        let rest = &bytes[size_of::<Head>()..];
+        let record = EventRecord::read(bytes);
+        let rest = &bytes[size_of::<RecordHead>()..];
         let head = record.head;
         // Ids count for all threads of a process; the lane is that of the outermost slice with the id.
         let scope = match head.id {
@@ -40,11 +40,11 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
             id => (0, id),
         };
         match head.kind() {
-            Kind::Begin => {
+            StoredKind::Begin => {
                 let stack = stacks.entry(scope).or_default();
-                let mut open = Open {
+                let mut open = UnendedSlice {
                     start: time,
-                    head: head.with_kind(Kind::Slice),
+                    head: head.with_kind(StoredKind::Slice),
                     rest: rest.into(),
                 };
                 if head.id != 0
@@ -60,7 +60,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
                 stack.push(open);
                 Ok(())
             }
-            Kind::End => {
+            StoredKind::End => {
                 let Some(stack) = stacks.get_mut(&scope) else {
                     return lost(collected, head);
                 };
@@ -76,7 +76,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
                 add(collected, &open, (duration, depth), record.args.as_bytes())
             }
             _ => {
-                let mut head = head.with_kind(Kind::Instant);
+                let mut head = head.with_kind(StoredKind::Instant);
                 if let Some(outer) = stacks.get(&scope).and_then(|stack| stack.first()) {
                     head.lane = outer.head.lane;
                 }
@@ -87,7 +87,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
             }
         }
     })?;
-    let mut open: Vec<Open> = stacks.into_values().flatten().collect();
+    let mut open: Vec<UnendedSlice> = stacks.into_values().flatten().collect();
     open.sort_by_key(|open| (open.start, open.head.offset));
     for open in &open {
         let reason = "slice that begins and does not end: shown without an end";
@@ -98,7 +98,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn lost(collected: &mut Collected<'_>, head: Head) -> io::Result<()> {
+fn lost(collected: &mut Collected<'_>, head: RecordHead) -> io::Result<()> {
     let reason = "end of a slice that did not begin";
     let offset = Some(head.offset);
     collected
@@ -109,11 +109,11 @@ fn lost(collected: &mut Collected<'_>, head: Head) -> io::Result<()> {
 
 fn add(
     collected: &mut Collected<'_>,
-    open: &Open,
+    open: &UnendedSlice,
     (duration, depth): (u64, usize),
     args: &[u8],
 ) -> io::Result<()> {
-    let head = Head {
+    let head = RecordHead {
         duration,
         ..open.head
     };
@@ -128,7 +128,7 @@ fn add(
 }
 
 /// Where a slice stands among others: longer ones first, and of equal ones the outer one, so that it comes before those in it.
-pub(super) fn key(start: i64, duration: u64, depth: usize) -> Key {
+pub(super) fn key(start: i64, duration: u64, depth: usize) -> SortKey {
     const LONGEST: u64 = (1 << 53) - 1;
     let longer_first = match duration {
         NONE => 0,

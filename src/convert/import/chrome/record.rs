@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 /// The kind of a record.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[repr(u16)]
-pub(super) enum Kind {
+pub(super) enum StoredKind {
     /// A slice of a lane.
     Slice,
     /// Work of a device.
@@ -22,16 +22,16 @@ pub(super) enum Kind {
     End,
 }
 
-impl Kind {
-    fn of(number: u16) -> Kind {
-        const ALL: [Kind; 7] = [
-            Kind::Slice,
-            Kind::Work,
-            Kind::Instant,
-            Kind::Counter,
-            Kind::Flow,
-            Kind::Begin,
-            Kind::End,
+impl StoredKind {
+    fn of(number: u16) -> StoredKind {
+        const ALL: [StoredKind; 7] = [
+            StoredKind::Slice,
+            StoredKind::Work,
+            StoredKind::Instant,
+            StoredKind::Counter,
+            StoredKind::Flow,
+            StoredKind::Begin,
+            StoredKind::End,
         ];
         ALL[usize::from(number)]
     }
@@ -63,7 +63,7 @@ pub(super) const NONE: u64 = u64::MAX;
 /// The fixed fields of a record.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Head {
+pub(super) struct RecordHead {
     /// Where the event stands in the file.
     pub offset: u64,
     /// Duration in ns, or `NONE` if it did not end.
@@ -76,16 +76,16 @@ pub(super) struct Head {
     pub name: u32,
     /// The category.
     pub category: u32,
-    /// A [`Kind`].
+    /// A [`StoredKind`].
     pub kind: u16,
     /// As in [`flag`].
     pub flags: u16,
 }
 
-impl Head {
+impl RecordHead {
     /// A record of an event at `offset`.
-    pub fn new(kind: Kind, lane: u32, offset: u64) -> Head {
-        Head {
+    pub fn new(kind: StoredKind, lane: u32, offset: u64) -> RecordHead {
+        RecordHead {
             offset,
             duration: NONE,
             id: 0,
@@ -98,13 +98,13 @@ impl Head {
     }
 
     /// Its kind.
-    pub fn kind(&self) -> Kind {
-        Kind::of(self.kind)
+    pub fn kind(&self) -> StoredKind {
+        StoredKind::of(self.kind)
     }
 
     /// The record with another kind.
-    pub fn with_kind(self, kind: Kind) -> Head {
-        Head {
+    pub fn with_kind(self, kind: StoredKind) -> RecordHead {
+        RecordHead {
             kind: kind as u16,
             ..self
         }
@@ -118,9 +118,9 @@ impl Head {
 
 /// A record as it is read back.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Record<'a> {
+pub(super) struct EventRecord<'a> {
     /// The fixed fields.
-    pub head: Head,
+    pub head: RecordHead,
     /// The name, if it has no number.
     pub own_name: &'a str,
     /// Arguments: JSON objects one behind the other.
@@ -132,8 +132,8 @@ pub(super) fn name_length(name: &str) -> [u8; 4] {
     (name.len() as u32).to_le_bytes()
 }
 
-impl<'a> Record<'a> {
-    /// Appends what [`Record::read`] reads.
+impl<'a> EventRecord<'a> {
+    /// Appends what [`EventRecord::read`] reads.
     pub fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(bytemuck::bytes_of(&self.head));
         if self.head.has(flag::OWN_NAME) {
@@ -143,10 +143,10 @@ impl<'a> Record<'a> {
         bytes.extend_from_slice(self.args.as_bytes());
     }
 
-    /// Reads what [`Head`] and the texts behind it were written as.
-    pub fn read(bytes: &'a [u8]) -> Record<'a> {
-        let (head, mut rest) = bytes.split_at(size_of::<Head>());
-        let head: Head = bytemuck::pod_read_unaligned(head);
+    /// Reads what [`RecordHead`] and the texts behind it were written as.
+    pub fn read(bytes: &'a [u8]) -> EventRecord<'a> {
+        let (head, mut rest) = bytes.split_at(size_of::<RecordHead>());
+        let head: RecordHead = bytemuck::pod_read_unaligned(head);
         let mut own_name: &[u8] = &[];
         if head.has(flag::OWN_NAME) {
             let (length, behind) = rest.split_at(4);
@@ -154,7 +154,7 @@ impl<'a> Record<'a> {
             (own_name, rest) = behind.split_at(length as usize);
         }
         let text = |bytes| std::str::from_utf8(bytes).expect("it was written from a text");
-        Record {
+        EventRecord {
             head,
             own_name: text(own_name),
             args: text(rest),

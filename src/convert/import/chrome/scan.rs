@@ -9,7 +9,7 @@ use std::io::{self, BufRead};
 use serde_core::Deserialize;
 use serde_json::value::RawValue;
 
-use super::event::{self, Event};
+use super::event::{self, ChromeEvent};
 use crate::import::json_window::{JsonWindow, error_offset, is_cut, reason};
 use gputrail_record::count;
 
@@ -21,9 +21,9 @@ const MAX_FIELD: usize = 1 << 20;
 const MAX_REPAIR: usize = 1 << 20;
 
 /// Takes what a file holds.
-pub(super) trait Visitor {
+pub(super) trait ScanVisitor {
     /// An event at `offset`.
-    fn event(&mut self, offset: u64, event: &Event<'_>) -> io::Result<()>;
+    fn event(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()>;
     /// A field beside the events: its name and its JSON.
     fn field(&mut self, name: &str, value: &str);
     /// A field beside the events that is too long to be passed on.
@@ -33,34 +33,34 @@ pub(super) trait Visitor {
 }
 
 /// Reads a whole file. Returns whether it ended where its content does: a file that was cut does not.
-pub(super) fn scan(file: impl BufRead, visitor: &mut impl Visitor) -> io::Result<bool> {
-    let mut scanner = Scanner {
+pub(super) fn scan(file: impl BufRead, visitor: &mut impl ScanVisitor) -> io::Result<bool> {
+    let mut scanner = ChromeScanner {
         window: JsonWindow::new(file),
     };
     match scanner.file(visitor) {
-        Err(Stop::Write(error)) => Err(error),
-        Err(Stop::End) => Ok(false),
+        Err(ScanStop::Write(error)) => Err(error),
+        Err(ScanStop::End) => Ok(false),
         Ok(()) => Ok(true),
     }
 }
 
 /// Why reading ends before the end of the content.
-enum Stop {
+enum ScanStop {
     /// No more bytes: reported already.
     End,
     /// The consumer failed.
     Write(io::Error),
 }
 
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Stop {
-        Stop::Write(error)
+impl From<io::Error> for ScanStop {
+    fn from(error: io::Error) -> ScanStop {
+        ScanStop::Write(error)
     }
 }
 
 /// The value that contains an array of events.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Within {
+enum EnclosingValue {
     /// The file: nothing is around it, and its end may be missing.
     File,
     /// A field of the outermost object.
@@ -70,24 +70,24 @@ enum Within {
 }
 
 /// The outcome of parsing one value.
-enum Parsed {
+enum ParseOutcome {
     /// A whole value of this length.
     Whole(usize),
     /// No value: the offset of the error behind the value's beginning, and what it is.
     Wrong(usize, String),
 }
 
-struct Scanner<R> {
+struct ChromeScanner<R> {
     window: JsonWindow<R>,
 }
 
-impl<R: BufRead> Scanner<R> {
+impl<R: BufRead> ChromeScanner<R> {
     fn position(&self) -> u64 {
         self.window.position()
     }
 
     /// Reads more; false at the end of the file.
-    fn fill(&mut self, visitor: &mut impl Visitor) -> bool {
+    fn fill(&mut self, visitor: &mut impl ScanVisitor) -> bool {
         let has_more = self.window.fill();
         if let Some((end, error)) = self.window.error.take() {
             visitor.damage(end, format!("an error: {error}"), "more of the file");
@@ -96,7 +96,7 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The next byte that is not white space; none at the end of the file.
-    fn peek(&mut self, visitor: &mut impl Visitor) -> Option<u8> {
+    fn peek(&mut self, visitor: &mut impl ScanVisitor) -> Option<u8> {
         let next = self.window.peek();
         if let Some((end, error)) = self.window.error.take() {
             visitor.damage(end, format!("an error: {error}"), "more of the file");
@@ -105,12 +105,16 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// As [`peek`](Self::peek), where more has to come.
-    fn next(&mut self, visitor: &mut impl Visitor, expected: &'static str) -> Result<u8, Stop> {
+    fn next(
+        &mut self,
+        visitor: &mut impl ScanVisitor,
+        expected: &'static str,
+    ) -> Result<u8, ScanStop> {
         match self.peek(visitor) {
             Some(byte) => Ok(byte),
             None => {
                 visitor.damage(self.position(), "the end of the file".into(), expected);
-                Err(Stop::End)
+                Err(ScanStop::End)
             }
         }
     }
@@ -132,15 +136,15 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The length of the value at `at`, of at most `limit` bytes.
-    fn length(&mut self, limit: usize, visitor: &mut impl Visitor) -> Parsed {
+    fn length(&mut self, limit: usize, visitor: &mut impl ScanVisitor) -> ParseOutcome {
         loop {
             let rest = self.window.rest();
             let is_all = self.window.ended || rest.len() > limit;
             match Self::parse::<&RawValue>(rest, &mut None) {
                 // A number may go on behind the window.
-                Ok(length) if is_all || length < rest.len() => return Parsed::Whole(length),
+                Ok(length) if is_all || length < rest.len() => return ParseOutcome::Whole(length),
                 Err(error) if is_all || !is_cut(rest, &error) => {
-                    return Parsed::Wrong(error_offset(rest, &error), reason(&error));
+                    return ParseOutcome::Wrong(error_offset(rest, &error), reason(&error));
                 }
                 _ => {}
             }
@@ -149,13 +153,13 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The whole file.
-    fn file(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
+    fn file(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), ScanStop> {
         self.window.begin();
         match self.peek(visitor) {
             Some(b'[') => {
                 self.window.at += 1;
                 // The end of such an array may be missing: programs that die while they write leave it out.
-                self.events(visitor, Within::File)
+                self.events(visitor, EnclosingValue::File)
             }
             Some(b'{') => {
                 self.window.at += 1;
@@ -170,7 +174,7 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The fields of the outermost object.
-    fn object(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
+    fn object(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), ScanStop> {
         let mut has_events = false;
         loop {
             match self.next(visitor, "a field, or `}`")? {
@@ -190,25 +194,25 @@ impl<R: BufRead> Scanner<R> {
                     let found = self.window.describe();
                     visitor.damage(self.position(), found, "a field, or `}`");
                     has_events = true;
-                    self.events(visitor, Within::Damage)?;
+                    self.events(visitor, EnclosingValue::Damage)?;
                     continue;
                 }
                 _ => {
                     self.resume(visitor, 0, self.window.describe(), "a field, or `}`")?;
-                    self.events(visitor, Within::Damage)?;
+                    self.events(visitor, EnclosingValue::Damage)?;
                     continue;
                 }
             }
             let name = match self.length(MAX_FIELD, visitor) {
-                Parsed::Whole(length) => {
+                ParseOutcome::Whole(length) => {
                     let raw = String::from_utf8_lossy(&self.window.rest()[..length]);
                     let name = event::text(&raw).into_owned();
                     self.window.at += length;
                     name
                 }
-                Parsed::Wrong(error, found) => {
+                ParseOutcome::Wrong(error, found) => {
                     self.resume(visitor, error, found, "the name of a field")?;
-                    self.events(visitor, Within::Damage)?;
+                    self.events(visitor, EnclosingValue::Damage)?;
                     continue;
                 }
             };
@@ -219,30 +223,30 @@ impl<R: BufRead> Scanner<R> {
             if name == "traceEvents" && first == b'[' {
                 self.window.at += 1;
                 has_events = true;
-                self.events(visitor, Within::Field)?;
+                self.events(visitor, EnclosingValue::Field)?;
                 continue;
             }
             match self.length(MAX_FIELD, visitor) {
-                Parsed::Whole(length) => {
+                ParseOutcome::Whole(length) => {
                     let value = &self.window.rest()[..length];
                     visitor.field(&name, &String::from_utf8_lossy(value));
                     self.window.at += length;
                 }
-                Parsed::Wrong(..) if self.window.rest().len() > MAX_FIELD => {
+                ParseOutcome::Wrong(..) if self.window.rest().len() > MAX_FIELD => {
                     visitor.long_field(&name, self.position());
                     self.skip_value(visitor)?;
                 }
-                Parsed::Wrong(error, found) => {
+                ParseOutcome::Wrong(error, found) => {
                     self.resume(visitor, error, found, "a value")?;
-                    self.events(visitor, Within::Damage)?;
+                    self.events(visitor, EnclosingValue::Damage)?;
                 }
             }
         }
     }
 
     /// Skips a value of any length.
-    fn skip_value(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
-        let mut span = Span::default();
+    fn skip_value(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), ScanStop> {
+        let mut span = ValueScan::default();
         loop {
             if let Some(length) = span.end(self.window.rest()) {
                 self.window.at += length;
@@ -255,21 +259,25 @@ impl<R: BufRead> Scanner<R> {
                     "the end of the file".into(),
                     "the end of a value",
                 );
-                return Err(Stop::End);
+                return Err(ScanStop::End);
             }
         }
     }
 
     /// Events up to the end of their array.
-    fn events(&mut self, visitor: &mut impl Visitor, within: Within) -> Result<(), Stop> {
+    fn events(
+        &mut self,
+        visitor: &mut impl ScanVisitor,
+        within: EnclosingValue,
+    ) -> Result<(), ScanStop> {
         loop {
             let byte = match self.peek(visitor) {
                 Some(byte) => byte,
-                None if within != Within::Field => return Err(Stop::End),
+                None if within != EnclosingValue::Field => return Err(ScanStop::End),
                 None => {
                     let found = "the end of the file".into();
                     visitor.damage(self.position(), found, "an event, or `]`");
-                    return Err(Stop::End);
+                    return Err(ScanStop::End);
                 }
             };
             match byte {
@@ -279,13 +287,13 @@ impl<R: BufRead> Scanner<R> {
                     self.window.at += 1;
                     return Ok(());
                 }
-                b'"' | b'}' if within == Within::Damage => {
+                b'"' | b'}' if within == EnclosingValue::Damage => {
                     // Back in the fields of the outermost object.
                     return Ok(());
                 }
                 _ => match self.length(MAX_FIELD, visitor) {
                     // A value that is no event, as `null`.
-                    Parsed::Whole(length) if length > 0 => {
+                    ParseOutcome::Whole(length) if length > 0 => {
                         visitor.damage(self.position(), self.window.describe(), "an event");
                         self.window.at += length;
                     }
@@ -296,9 +304,9 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The event at `at`.
-    fn event(&mut self, visitor: &mut impl Visitor) -> Result<(), Stop> {
+    fn event(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), ScanStop> {
         loop {
-            let mut event: Option<Event<'_>> = None;
+            let mut event: Option<ChromeEvent<'_>> = None;
             let rest = self.window.rest();
             match Self::parse(rest, &mut event) {
                 Ok(length) => {
@@ -324,17 +332,17 @@ impl<R: BufRead> Scanner<R> {
     /// Repairs the event at `at`, or skips it.
     fn repair(
         &mut self,
-        visitor: &mut impl Visitor,
+        visitor: &mut impl ScanVisitor,
         error: usize,
         found: String,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ScanStop> {
         const EXPECTED: &str = "an event in JSON";
         let rest = self.window.rest();
         let rest = &rest[..rest.len().min(MAX_REPAIR)];
-        if let Some(length) = Span::default().end(rest)
+        if let Some(length) = ValueScan::default().end(rest)
             && let Some(repaired) = repaired(&rest[..length])
         {
-            let mut event: Option<Event<'_>> = None;
+            let mut event: Option<ChromeEvent<'_>> = None;
             if Self::parse(repaired.as_bytes(), &mut event).is_ok()
                 && let Some(event) = event
                 && event.ph.is_some()
@@ -353,11 +361,11 @@ impl<R: BufRead> Scanner<R> {
     /// Reports damage `error` bytes behind `at`, and goes to the next event.
     fn resume(
         &mut self,
-        visitor: &mut impl Visitor,
+        visitor: &mut impl ScanVisitor,
         error: usize,
         found: String,
         expected: &'static str,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), ScanStop> {
         let begin = self.position();
         let end = loop {
             let has_more = self.window.skip_to_brace();
@@ -384,15 +392,15 @@ impl<R: BufRead> Scanner<R> {
                     count(self.position() - begin, "byte")
                 );
                 visitor.damage(at, found, expected);
-                Err(Stop::End)
+                Err(ScanStop::End)
             }
         }
     }
 
     /// Whether an event stands at `at`.
-    fn is_event(&mut self, visitor: &mut impl Visitor) -> bool {
+    fn is_event(&mut self, visitor: &mut impl ScanVisitor) -> bool {
         loop {
-            let mut event: Option<Event<'_>> = None;
+            let mut event: Option<ChromeEvent<'_>> = None;
             let rest = self.window.rest();
             let rest = &rest[..rest.len().min(MAX_REPAIR)];
             match Self::parse(rest, &mut event) {
@@ -419,14 +427,14 @@ impl<R: BufRead> Scanner<R> {
 
 /// Finds the end of a value by its brackets and quotes, over several windows.
 #[derive(Default)]
-struct Span {
+struct ValueScan {
     depth: u64,
     in_string: bool,
     escaped: bool,
     begun: bool,
 }
 
-impl Span {
+impl ValueScan {
     /// The number of bytes up to the end of the value, or none if it goes on.
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         for (place, byte) in bytes.iter().enumerate() {

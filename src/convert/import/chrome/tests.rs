@@ -29,8 +29,8 @@ impl Lines {
     }
 }
 
-fn arguments(list: &[gputrail_trace::model::Argument<'_>]) -> String {
-    let one = |argument: &gputrail_trace::model::Argument<'_>| {
+fn arguments(list: &[gputrail_trace::model::EventArgument<'_>]) -> String {
+    let one = |argument: &gputrail_trace::model::EventArgument<'_>| {
         let value = match argument.value {
             Value::Text(text) | Value::Json(text) => text.to_owned(),
             Value::Uint(number) => number.to_string(),

@@ -1,9 +1,9 @@
 //! Work of devices, waits for it, memory, and counters.
 
-use super::super::row::{After, Damage, Field, Row, rows};
+use super::super::row::{Damage, Row, RowField, RowRest, rows};
 use super::super::tables::{
-    AllocationRow, ArgumentValue, CounterNumber, CounterRow, HostKind, HostRow, Lane, QueueHandle,
-    QueueRow, StageHandle, TextId, ValueRow, WorkRow,
+    AllocationRow, ArgumentValue, CounterNumber, CounterRow, HostKind, HostLane, HostRow,
+    QueueHandle, QueueRow, StageHandle, TextHandle, ValueRow, WorkRow,
 };
 use super::{Export, pid_of, thread_of};
 use gputrail_record::{Domain, TransferKind};
@@ -102,7 +102,7 @@ rows! {
         time: i64 = "timestamp",
         kind: Option<i64> = "typeId",
         metric: i64 = "metricId",
-        value: Field<'r> = "value",
+        value: RowField<'r> = "value",
     }
 }
 
@@ -115,12 +115,12 @@ const NONE: i64 = 0xffff_ffff;
 
 /// The part of a piece of work that differs by its kind.
 #[derive(Default)]
-struct Described {
+struct KindDetails {
     stage: StageHandle,
     bytes: u64,
     launch: Option<Launch>,
     resources: Resources,
-    arguments: Vec<(TextId, ArgumentValue)>,
+    arguments: Vec<(TextHandle, ArgumentValue)>,
 }
 
 impl Export<'_> {
@@ -154,7 +154,7 @@ impl Export<'_> {
         &mut self,
         table: &str,
         columns: &[&'static str],
-        mut describe: impl FnMut(&mut Self, &dyn Row) -> Result<Described, Damage>,
+        mut describe: impl FnMut(&mut Self, &dyn Row) -> Result<KindDetails, Damage>,
     ) {
         let columns = [Common::COLUMNS, columns].concat();
         self.each(table, &columns, |export, row| {
@@ -164,7 +164,7 @@ impl Export<'_> {
                 (0, 0) => (0, 0),
                 (start, end) => (export.time(row, 0, start)?, export.time(row, 1, end)?),
             };
-            let described = describe(export, &After(row, Common::COLUMNS.len()))?;
+            let described = describe(export, &RowRest(row, Common::COLUMNS.len()))?;
             let queue = export.queue(&at);
             let mut arguments = export.tables.numbers(&[("graph_node_id", at.node)]);
             arguments.extend(described.arguments);
@@ -196,7 +196,7 @@ impl Export<'_> {
             let texts = &export.tables.texts;
             let [short, full] = [kernel.short, kernel.demangled]
                 .map(|name| texts.get(export.string(name)).to_owned());
-            Ok(Described {
+            Ok(KindDetails {
                 stage: export.tables.kernel(&short, &full),
                 bytes: 0,
                 launch: Some(Launch {
@@ -253,11 +253,11 @@ impl Export<'_> {
                 let address = ArgumentValue::Pointer(address as u64);
                 arguments.push((export.tables.text("address"), address));
             }
-            Ok(Described {
+            Ok(KindDetails {
                 stage: export.tables.stage(WorkKind::Copy, &name, ""),
                 bytes: copy.bytes,
                 arguments,
-                ..Described::default()
+                ..KindDetails::default()
             })
         });
     }
@@ -266,13 +266,13 @@ impl Export<'_> {
         let table = "CUPTI_ACTIVITY_KIND_MEMSET";
         self.work(table, Memset::COLUMNS, |export, row| {
             let set = Memset::read(row)?;
-            Ok(Described {
+            Ok(KindDetails {
                 stage: export.tables.stage(WorkKind::Set, WorkKind::FILL, ""),
                 bytes: set.bytes,
                 arguments: export
                     .tables
                     .numbers(&[("value", set.value), ("memory_kind", set.kind)]),
-                ..Described::default()
+                ..KindDetails::default()
             })
         });
     }
@@ -282,12 +282,12 @@ impl Export<'_> {
         self.work(table, Graph::COLUMNS, |export, row| {
             let graph = Graph::read(row)?;
             let name = format!("CUDA graph {}", graph.graph.unwrap_or(0));
-            Ok(Described {
+            Ok(KindDetails {
                 stage: export.tables.stage(WorkKind::Kernel, &name, ""),
                 arguments: export
                     .tables
                     .numbers(&[("graph_exec_id", graph.executable)]),
-                ..Described::default()
+                ..KindDetails::default()
             })
         });
     }
@@ -337,7 +337,7 @@ impl Export<'_> {
                 let arguments = tables.arguments(arguments);
                 let (name, category) = (tables.text(&name), tables.text(category));
                 tables.add_host_in(
-                    Lane::Process(process, category),
+                    HostLane::Process(process, category),
                     HostRow {
                         kind: if is_wait {
                             HostKind::Slice(name, category)
@@ -432,10 +432,10 @@ impl Export<'_> {
                 *metrics.entry((kind, metric)).or_insert(handle)
             });
             let value = match value {
-                Field::Null => CounterNumber::Int(0),
-                Field::Int(value) => CounterNumber::Int(value),
-                Field::Real(value) => CounterNumber::Double(value),
-                Field::Text(_) | Field::Bytes(_) => return Err(row.damage(3, "a number")),
+                RowField::Null => CounterNumber::Int(0),
+                RowField::Int(value) => CounterNumber::Int(value),
+                RowField::Real(value) => CounterNumber::Double(value),
+                RowField::Text(_) | RowField::Bytes(_) => return Err(row.damage(3, "a number")),
             };
             export.tables.add_value(ValueRow {
                 counter,

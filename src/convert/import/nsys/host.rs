@@ -1,8 +1,8 @@
 //! Calls, ranges, and the tables that are not known.
 
-use super::super::row::{Damage, Field, FieldType, Row, rows};
+use super::super::row::{Damage, ParsedField, Row, RowField, rows};
 use super::super::sqlite::TableInfo;
-use super::super::tables::{ArgumentValue, HostKind, HostRow, Lane, NO_END, TextId};
+use super::super::tables::{ArgumentValue, HostKind, HostLane, HostRow, NO_END, TextHandle};
 use super::{Export, thread_of};
 use gputrail_record::Domain;
 
@@ -84,7 +84,7 @@ impl Export<'_> {
             let name = export.tables.text(&name);
             let function = export.tables.function(name, domain);
             export.tables.add_host_in(
-                Lane::Thread(process, thread),
+                HostLane::Thread(process, thread),
                 HostRow {
                     kind: HostKind::Call(function, error),
                     start,
@@ -114,7 +114,7 @@ impl Export<'_> {
             let arguments = tables.arguments(result);
             let category = tables.text("osrt");
             tables.add_host_in(
-                Lane::Thread(process, thread),
+                HostLane::Thread(process, thread),
                 HostRow {
                     kind: HostKind::Slice(name, category),
                     start,
@@ -182,8 +182,8 @@ impl Export<'_> {
             let tables = &mut export.tables;
             let mut add = |name: &str, value| arguments.push((tables.text(name), value));
             match (domain, domain_name) {
-                (0, _) if domain_name == TextId::default() => {}
-                (domain, name) if name == TextId::default() => {
+                (0, _) if domain_name == TextHandle::default() => {}
+                (domain, name) if name == TextHandle::default() => {
                     add("domain", ArgumentValue::Int(domain));
                 }
                 (_, name) => add("domain", ArgumentValue::Text(name)),
@@ -212,7 +212,7 @@ impl Export<'_> {
             for value in [nvtx.double, nvtx.float].into_iter().flatten() {
                 add("payload", ArgumentValue::Double(value));
             }
-            if json != TextId::default() {
+            if json != TextHandle::default() {
                 add("payload", ArgumentValue::Text(json));
             }
             let end_thread = nvtx.end_thread.map(|global| thread_of(global).1);
@@ -222,9 +222,9 @@ impl Export<'_> {
             let arguments = tables.arguments(arguments);
             let category = tables.text("marker");
             let lane = if pushed {
-                Lane::ThreadRanges(process, thread)
+                HostLane::ThreadRanges(process, thread)
             } else {
-                Lane::Ranges(process)
+                HostLane::Ranges(process)
             };
             tables.add_host_in(
                 lane,
@@ -245,7 +245,7 @@ impl Export<'_> {
     }
 
     /// A text that stands in its row, or is registered.
-    fn text(&mut self, text: Option<&str>, id: Option<i64>) -> TextId {
+    fn text(&mut self, text: Option<&str>, id: Option<i64>) -> TextHandle {
         match text {
             Some(text) => self.tables.text(text),
             None => self.string(id),
@@ -285,31 +285,31 @@ impl Export<'_> {
     }
 
     fn span(&mut self, table: &TableInfo, rest: &[&str], row: &dyn Row) -> Result<(), Damage> {
-        let time = |place| self.time(row, place, FieldType::parse(row, place)?);
+        let time = |place| self.time(row, place, ParsedField::parse(row, place)?);
         let (start, end) = (time(0)?, time(1)?);
-        let [thread, process] = [Option::<i64>::parse(row, 2)?, FieldType::parse(row, 3)?];
+        let [thread, process] = [Option::<i64>::parse(row, 2)?, ParsedField::parse(row, 3)?];
         let (process, thread) = thread_of(thread.or(process).unwrap_or(0));
         let process = self.process(process);
         let name = match row.field(4) {
-            Field::Int(id) => self.string(Some(id)),
-            _ => self.tables.text(FieldType::parse(row, 4)?),
+            RowField::Int(id) => self.string(Some(id)),
+            _ => self.tables.text(ParsedField::parse(row, 4)?),
         };
         let mut arguments = Vec::new();
         for (place, column) in (5..).zip(rest) {
             // Columns that name a text are called so.
             let is_name = column.ends_with("nameId") || column.ends_with("NameId");
             let value = match row.field(place) {
-                Field::Int(0) | Field::Null | Field::Bytes(_) => continue,
-                Field::Int(id) if is_name => ArgumentValue::Text(self.string(Some(id))),
-                Field::Int(value) => ArgumentValue::Int(value),
-                Field::Real(value) => ArgumentValue::Double(value),
-                Field::Text(text) => ArgumentValue::Text(self.tables.text(text)),
+                RowField::Int(0) | RowField::Null | RowField::Bytes(_) => continue,
+                RowField::Int(id) if is_name => ArgumentValue::Text(self.string(Some(id))),
+                RowField::Int(value) => ArgumentValue::Int(value),
+                RowField::Real(value) => ArgumentValue::Double(value),
+                RowField::Text(text) => ArgumentValue::Text(self.tables.text(text)),
             };
             arguments.push((self.tables.text(column), value));
         }
         let arguments = self.tables.arguments(arguments);
         let category = self.tables.text(&table.name);
-        let lane = Lane::other(process, thread, category);
+        let lane = HostLane::other(process, thread, category);
         self.tables.add_host_in(
             lane,
             HostRow {

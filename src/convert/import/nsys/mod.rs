@@ -16,8 +16,8 @@ use std::path::Path;
 
 use super::row::{Damage, Row, rows};
 use super::sqlite::{Database, TableInfo};
-use super::tables::{AgentHandle, AgentRow, ProcessHandle, ProcessRow, Tables, TextId};
-use super::{Report, Source};
+use super::tables::{AgentHandle, AgentRow, ProcessHandle, ProcessRow, Tables, TextHandle};
+use super::{InputFile, Report};
 use gputrail_trace::model::{Agent, Consumer};
 
 /// The time of a session whose start is not told: events before it have times, too.
@@ -44,7 +44,7 @@ pub(super) fn is_export(database: &Database) -> bool {
 
 /// Passes a database on.
 pub(super) fn read(
-    source: &Source,
+    source: &InputFile,
     database: &Database,
     budget: usize,
     consumer: &mut dyn Consumer,
@@ -137,7 +137,7 @@ struct Export<'e> {
     report: &'e mut Report,
     /// The start of the session in the clock of the trace, which is added to times.
     start: i64,
-    texts: HashMap<i64, TextId>,
+    texts: HashMap<i64, TextHandle>,
     /// By the bits of a global id that are of the process.
     processes: HashMap<u64, ProcessHandle>,
     /// By the numbers of devices in the system.
@@ -402,7 +402,7 @@ impl<'e> Export<'e> {
     }
 
     /// The text of an id; the empty text for none.
-    fn string(&self, id: Option<i64>) -> TextId {
+    fn string(&self, id: Option<i64>) -> TextHandle {
         let known = id.and_then(|id| self.texts.get(&id));
         known.copied().unwrap_or_default()
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::import::log::Log;
+use crate::import::log::StreamLog;
 use crate::import::{Inputs, Report};
 use gputrail_analysis::summary::Summary;
 use gputrail_record::Nanos;
@@ -39,10 +39,10 @@ impl File {
         self.folder.path().join("report.sqlite")
     }
 
-    fn read(self) -> (Log, Report) {
+    fn read(self) -> (StreamLog, Report) {
         let path = self.path();
         drop(self.connection);
-        let mut log = Log::default();
+        let mut log = StreamLog::default();
         let report = Inputs::open(&[path]).unwrap().produce(&mut log).unwrap();
         (log, report)
     }
@@ -347,7 +347,7 @@ fn a_database_that_is_cut_is_read_as_far_as_it_goes() {
     drop(file.connection);
     let handle = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     handle.set_len(length / 2 / 4096 * 4096).unwrap();
-    let mut log = Log::default();
+    let mut log = StreamLog::default();
     let report = Inputs::open(&[&path]).unwrap().produce(&mut log).unwrap();
     assert!(!report.is_sound());
     assert!(log.of("slice ").len() > 1000, "{}", log.of("slice ").len());
@@ -489,7 +489,7 @@ fn a_packed_database_says_what_the_plain_one_says() {
     let mut gzip = flate2::write::GzEncoder::new(gzip, flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, &plain).unwrap();
     gzip.finish().unwrap();
-    let mut log = Log::default();
+    let mut log = StreamLog::default();
     let report = Inputs::open(&[&packed]).unwrap();
     let report = report.produce(&mut log).unwrap();
     assert!(report.is_sound(), "{:?}", report.findings);

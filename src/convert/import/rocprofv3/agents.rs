@@ -1,6 +1,6 @@
 //! The devices.
 
-use super::reader::{File, Reader};
+use super::reader::{RecordingFile, RecordingReader};
 use crate::import::row::{Damage, Row, rows};
 use crate::import::tables::AgentRow;
 use gputrail_trace::model::Agent;
@@ -19,8 +19,8 @@ rows! {
 pub(super) const COLUMNS: &[&str] = AgentInfo::COLUMNS;
 
 pub(super) fn add<'r>(
-    reader: &mut Reader<'_>,
-    file: &File<'_>,
+    reader: &mut RecordingReader<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let info = AgentInfo::read(row)?;

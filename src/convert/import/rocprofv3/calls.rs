@@ -1,8 +1,10 @@
 //! Calls, markers, and other events of the host that last.
 
-use super::reader::{File, Reader};
+use super::reader::{RecordingFile, RecordingReader};
 use crate::import::row::{Damage, Row, rows};
-use crate::import::tables::{Arguments, HostKind, HostRow, Lane, ProcessHandle, Tables, TextId};
+use crate::import::tables::{
+    ArgumentRange, HostKind, HostLane, HostRow, ProcessHandle, Tables, TextHandle,
+};
 use gputrail_record::Domain;
 
 rows! {
@@ -47,9 +49,9 @@ pub(super) fn of_domain(
     tables: &mut Tables,
     (process, thread): (ProcessHandle, u32),
     domain: &str,
-    (name, arguments): (TextId, Arguments),
+    (name, arguments): (TextHandle, ArgumentRange),
     (is_instant, result): (bool, Option<i64>),
-) -> (Lane, HostKind) {
+) -> (HostLane, HostKind) {
     if domain.starts_with("MARKER") {
         let category = tables.text("marker");
         let kind = if is_instant {
@@ -59,8 +61,8 @@ pub(super) fn of_domain(
         };
         return match thread {
             // Ranges that were started and stopped.
-            0 => (Lane::Ranges(process), kind),
-            thread => (Lane::ThreadRanges(process, thread), kind),
+            0 => (HostLane::Ranges(process), kind),
+            thread => (HostLane::ThreadRanges(process, thread), kind),
         };
     }
     let api = match domain.get(..3) {
@@ -77,12 +79,12 @@ pub(super) fn of_domain(
         }
         None => HostKind::Slice(name, tables.text(&domain.to_ascii_lowercase())),
     };
-    (Lane::Thread(process, thread), kind)
+    (HostLane::Thread(process, thread), kind)
 }
 
 pub(super) fn add<'r>(
-    reader: &mut Reader<'_>,
-    file: &File<'_>,
+    reader: &mut RecordingReader<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let call = Call::read(row)?;
@@ -112,8 +114,8 @@ pub(super) fn add<'r>(
 }
 
 pub(super) fn add_span<'r>(
-    reader: &mut Reader<'_>,
-    file: &File<'_>,
+    reader: &mut RecordingReader<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let span = Span::read(row)?;
@@ -121,7 +123,7 @@ pub(super) fn add_span<'r>(
     let arguments = reader.arguments(&[], row);
     let tables = &mut reader.tables;
     let (name, category) = (tables.text(span.name), tables.text(file.table));
-    let lane = Lane::other(process, span.thread, category);
+    let lane = HostLane::other(process, span.thread, category);
     tables.add_host_in(
         lane,
         HostRow {

@@ -6,7 +6,7 @@
 
 use std::io::{self, BufRead};
 
-use crate::import::row::{Damage, Field, Row};
+use crate::import::row::{Damage, Row, RowField};
 use gputrail_record::count;
 
 /// Bytes of the longest record.
@@ -33,7 +33,7 @@ pub(super) struct Csv<R> {
 
 /// A record.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Record<'c> {
+pub(super) struct CsvRecord<'c> {
     /// Its first line, from 1.
     pub line: u64,
     /// Where it begins, in bytes.
@@ -43,7 +43,7 @@ pub(super) struct Record<'c> {
     ends: &'c [usize],
 }
 
-impl<'c> Record<'c> {
+impl<'c> CsvRecord<'c> {
     /// The field at a place.
     fn field(&self, place: usize) -> &'c str {
         let start = match place {
@@ -63,22 +63,22 @@ impl<'c> Record<'c> {
 
 /// The places in a file of the columns of a type of row, for those that the file has.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ColumnPlaces {
     columns: &'static [&'static str],
     places: Vec<Option<usize>>,
 }
 
 /// A record as a row of a type.
 pub(super) struct CsvRow<'c> {
-    pub record: Record<'c>,
-    pub places: &'c Places,
+    pub record: CsvRecord<'c>,
+    pub places: &'c ColumnPlaces,
 }
 
 impl Row for CsvRow<'_> {
-    fn field(&self, place: usize) -> Field<'_> {
+    fn field(&self, place: usize) -> RowField<'_> {
         match self.places.places[place] {
-            Some(place) => Field::Text(self.record.field(place)),
-            None => Field::Null,
+            Some(place) => RowField::Text(self.record.field(place)),
+            None => RowField::Null,
         }
     }
 
@@ -90,7 +90,7 @@ impl Row for CsvRow<'_> {
     }
 
     fn position(&self) -> (Option<u64>, String) {
-        let Record { offset, line, .. } = self.record;
+        let CsvRecord { offset, line, .. } = self.record;
         (Some(offset), format!("line {line}"))
     }
 
@@ -103,7 +103,7 @@ impl Row for CsvRow<'_> {
 }
 
 /// How a record of the buffer ends.
-enum End {
+enum RecordEnd {
     /// After so many bytes.
     At(usize),
     /// Not in the buffer.
@@ -143,20 +143,20 @@ impl<R: BufRead> Csv<R> {
     }
 
     /// The places of `columns`, each with the names that it may have.
-    pub fn places(&self, columns: &'static [&'static str]) -> Places {
+    pub fn places(&self, columns: &'static [&'static str]) -> ColumnPlaces {
         let place = |name: &str| {
             let mut own = self.columns.iter();
             own.position(|column| column.eq_ignore_ascii_case(name))
         };
         let places = columns.iter().map(|names| names.split('|').find_map(place));
-        Places {
+        ColumnPlaces {
             columns,
             places: places.collect(),
         }
     }
 
     /// The next record, or a line that is none; `None` at the end.
-    pub fn next(&mut self) -> io::Result<Option<Result<Record<'_>, Damage>>> {
+    pub fn next(&mut self) -> io::Result<Option<Result<CsvRecord<'_>, Damage>>> {
         loop {
             let (line, offset) = (self.line, self.offset);
             let damage = |found: String, expected: String| Damage {
@@ -184,7 +184,7 @@ impl<R: BufRead> Csv<R> {
                     return Ok(Some(Err(damage(found, expected))));
                 }
                 Some(Ok(())) => {
-                    let record = Record {
+                    let record = CsvRecord {
                         line,
                         offset,
                         ..self.record()
@@ -195,8 +195,8 @@ impl<R: BufRead> Csv<R> {
         }
     }
 
-    fn record(&self) -> Record<'_> {
-        Record {
+    fn record(&self) -> CsvRecord<'_> {
+        CsvRecord {
             line: self.line,
             offset: self.offset,
             columns: &self.columns,
@@ -215,15 +215,15 @@ impl<R: BufRead> Csv<R> {
                 self.read_line()?;
             }
             let (end, result) = match self.split(false) {
-                End::At(end) => (end, Ok(())),
-                End::Open => (self.line_end(), Err(())),
+                RecordEnd::At(end) => (end, Ok(())),
+                RecordEnd::Open => (self.line_end(), Err(())),
             };
             self.unclosed = self.unclosed.saturating_sub(end);
             self.consume(end);
             return Ok(Some(result));
         }
         loop {
-            if let End::At(end) = self.split(true) {
+            if let RecordEnd::At(end) = self.split(true) {
                 self.consume(end);
                 return Ok(Some(Ok(())));
             }
@@ -231,7 +231,7 @@ impl<R: BufRead> Csv<R> {
             let wanted = 2 * self.unread().len();
             while self.unread().len() < wanted.min(MAX_RECORD) && self.read_line()? {}
             if self.unread().len() < wanted {
-                if let End::At(end) = self.split(true) {
+                if let RecordEnd::At(end) = self.split(true) {
                     self.consume(end);
                     return Ok(Some(Ok(())));
                 }
@@ -287,7 +287,7 @@ impl<R: BufRead> Csv<R> {
     }
 
     /// Splits the record at `begin` into its fields; its texts may go over several lines.
-    fn split(&mut self, lines: bool) -> End {
+    fn split(&mut self, lines: bool) -> RecordEnd {
         self.text.clear();
         self.ends.clear();
         self.invalid = false;
@@ -303,7 +303,7 @@ impl<R: BufRead> Csv<R> {
                 at += 1;
                 loop {
                     let Some(length) = bytes[at..].iter().position(|byte| *byte == b'"') else {
-                        return End::Open;
+                        return RecordEnd::Open;
                     };
                     self.invalid |= push(&mut self.text, &bytes[at..at + length]);
                     at += length;
@@ -328,9 +328,9 @@ impl<R: BufRead> Csv<R> {
             self.ends.push(self.text.len());
             match bytes.get(at) {
                 Some(b',') => at += 1,
-                Some(b'\r') => return End::At((at + 2).min(bytes.len())),
-                Some(_) => return End::At(at + 1),
-                None => return End::At(at),
+                Some(b'\r') => return RecordEnd::At((at + 2).min(bytes.len())),
+                Some(_) => return RecordEnd::At(at + 1),
+                None => return RecordEnd::At(at),
             }
         }
     }

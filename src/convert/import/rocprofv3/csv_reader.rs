@@ -7,9 +7,9 @@ use std::io::{self, BufRead};
 use std::path::Path;
 
 use super::csv::{Csv, CsvRow};
-use super::reader::{File, Group, Reader};
-use super::table::Table;
-use crate::import::{Report, Source};
+use super::reader::{ProcessFiles, RecordingFile, RecordingReader};
+use super::table::RocprofTable;
+use crate::import::{InputFile, Report};
 use gputrail_trace::model::Consumer;
 
 /// Words that the names of tables begin with.
@@ -36,7 +36,7 @@ const TABLES: [&str; 18] = [
 ];
 
 /// The folder of a file, and the part of its name before that of the table.
-fn group_of(file: &Path) -> Group {
+fn group_of(file: &Path) -> ProcessFiles {
     let folder = file.parent().map(Path::to_owned).unwrap_or_default();
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let begins = |at: &usize| TABLES.iter().any(|table| name[*at..].starts_with(table));
@@ -48,7 +48,7 @@ fn group_of(file: &Path) -> Group {
 
 /// Passes the tables of `sources` on.
 pub(in crate::import) fn read(
-    sources: &[Source],
+    sources: &[InputFile],
     budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
@@ -57,7 +57,7 @@ pub(in crate::import) fn read(
     for source in sources {
         let path = source.name();
         match source.reader().and_then(Csv::open) {
-            Ok(csv) => match Table::of(&csv) {
+            Ok(csv) => match RocprofTable::of(&csv) {
                 Some(table) => files.push((path, table, csv)),
                 None => {
                     let columns: Vec<_> = csv.columns().iter().take(8).map(|c| &c[..]).collect();
@@ -73,20 +73,20 @@ pub(in crate::import) fn read(
     files.sort_by_key(|(_, table, csv)| {
         let names_process = csv.columns().iter().any(|column| column == "Process_Id");
         (
-            *table != Table::Agents,
+            *table != RocprofTable::Agents,
             !names_process,
-            *table == Table::Counters,
+            *table == RocprofTable::Counters,
         )
     });
-    let folder = sources.first().map_or(Path::new(""), Source::name);
+    let folder = sources.first().map_or(Path::new(""), InputFile::name);
     let folder = match sources {
         [_] => folder,
         _ => folder.parent().unwrap_or(folder),
     };
-    let mut reader = Reader::new(folder, budget, report);
+    let mut reader = RecordingReader::new(folder, budget, report);
     for (path, table, csv) in files {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let file = File {
+        let file = RecordingFile {
             path,
             group: group_of(path),
             table: &name,
@@ -97,7 +97,12 @@ pub(in crate::import) fn read(
 }
 
 /// Reads a table. Damaged records are findings.
-fn read_table<R: BufRead>(reader: &mut Reader<'_>, file: &File<'_>, table: Table, mut csv: Csv<R>) {
+fn read_table<R: BufRead>(
+    reader: &mut RecordingReader<'_>,
+    file: &RecordingFile<'_>,
+    table: RocprofTable,
+    mut csv: Csv<R>,
+) {
     let places = csv.places(table.columns());
     loop {
         let result = match csv.next() {

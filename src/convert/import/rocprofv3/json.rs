@@ -176,7 +176,7 @@ pub(super) trait Take {
 
 /// Reads a whole file.
 pub(super) fn scan(file: impl BufRead, take: &mut impl Take) {
-    let mut scanner = Scanner {
+    let mut scanner = JsonScanner {
         window: JsonWindow::new(file),
         element: Element::default(),
         path: String::new(),
@@ -187,9 +187,9 @@ pub(super) fn scan(file: impl BufRead, take: &mut impl Take) {
 }
 
 /// No more can be read; the reason has been reported.
-struct End;
+struct Unreadable;
 
-struct Scanner<R> {
+struct JsonScanner<R> {
     window: JsonWindow<R>,
     element: Element,
     path: String,
@@ -197,7 +197,7 @@ struct Scanner<R> {
     resumed: bool,
 }
 
-impl<R: BufRead> Scanner<R> {
+impl<R: BufRead> JsonScanner<R> {
     fn position(&self) -> u64 {
         self.window.position()
     }
@@ -210,26 +210,26 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// The next byte that is not white space.
-    fn peek(&mut self, take: &mut impl Take, expected: &'static str) -> Result<u8, End> {
+    fn peek(&mut self, take: &mut impl Take, expected: &'static str) -> Result<u8, Unreadable> {
         let next = self.window.peek();
         self.report_error(take);
         next.ok_or_else(|| {
             take.damage(self.position(), "the end of the file".into(), expected);
-            End
+            Unreadable
         })
     }
 
     /// Reports the byte at `at`, behind which nothing can be read.
-    fn unexpected(&self, take: &mut impl Take, expected: &'static str) -> End {
+    fn unexpected(&self, take: &mut impl Take, expected: &'static str) -> Unreadable {
         let found = format!(
             "{}; the rest of the file is left out",
             self.window.describe()
         );
         take.damage(self.position(), found, expected);
-        End
+        Unreadable
     }
 
-    fn file(&mut self, take: &mut impl Take) -> Result<(), End> {
+    fn file(&mut self, take: &mut impl Take) -> Result<(), Unreadable> {
         self.window.begin();
         self.fields(take, |scanner, take, name| {
             let first = scanner.peek(take, "a value")?;
@@ -247,7 +247,7 @@ impl<R: BufRead> Scanner<R> {
         })
     }
 
-    fn process(&mut self, take: &mut impl Take, process: usize) -> Result<(), End> {
+    fn process(&mut self, take: &mut impl Take, process: usize) -> Result<(), Unreadable> {
         self.fields(take, |scanner, take, field| {
             let first = scanner.peek(take, "a value")?;
             if !NESTED.contains(&field) || first != b'{' {
@@ -264,7 +264,7 @@ impl<R: BufRead> Scanner<R> {
         &mut self,
         take: &mut impl Take,
         (process, field, list): (usize, &str, &str),
-    ) -> Result<(), End> {
+    ) -> Result<(), Unreadable> {
         let wanted = take.wants(field);
         let each = |scanner: &mut Self, take: &mut _| {
             let offset = scanner.position();
@@ -297,8 +297,8 @@ impl<R: BufRead> Scanner<R> {
     fn fields<T: Take>(
         &mut self,
         take: &mut T,
-        mut each: impl FnMut(&mut Self, &mut T, &str) -> Result<(), End>,
-    ) -> Result<(), End> {
+        mut each: impl FnMut(&mut Self, &mut T, &str) -> Result<(), Unreadable>,
+    ) -> Result<(), Unreadable> {
         if self.peek(take, "an object")? != b'{' {
             return Err(self.unexpected(take, "an object"));
         }
@@ -336,8 +336,8 @@ impl<R: BufRead> Scanner<R> {
     fn list<T: Take>(
         &mut self,
         take: &mut T,
-        mut each: impl FnMut(&mut Self, &mut T) -> Result<(), End>,
-    ) -> Result<(), End> {
+        mut each: impl FnMut(&mut Self, &mut T) -> Result<(), Unreadable>,
+    ) -> Result<(), Unreadable> {
         self.window.at += 1;
         let mut is_next = true;
         loop {
@@ -370,7 +370,7 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// Skips the value at `at`.
-    fn skip(&mut self, take: &mut impl Take) -> Result<(), End> {
+    fn skip(&mut self, take: &mut impl Take) -> Result<(), Unreadable> {
         match self.parse::<false>(take) {
             Ok(()) => Ok(()),
             Err((error, found)) => self.resume(take, error, found),
@@ -415,7 +415,12 @@ impl<R: BufRead> Scanner<R> {
     }
 
     /// Reports damage `error` bytes behind `at`, and goes to the next record.
-    fn resume(&mut self, take: &mut impl Take, error: usize, found: String) -> Result<(), End> {
+    fn resume(
+        &mut self,
+        take: &mut impl Take,
+        error: usize,
+        found: String,
+    ) -> Result<(), Unreadable> {
         let begin = self.position();
         let found_next = loop {
             let has_more = self.window.skip_to_brace();
@@ -435,7 +440,7 @@ impl<R: BufRead> Scanner<R> {
         };
         take.damage(begin + error as u64, found, "a value in JSON");
         self.resumed = true;
-        if found_next { Ok(()) } else { Err(End) }
+        if found_next { Ok(()) } else { Err(Unreadable) }
     }
 
     /// Whether a record stands at `at`.

@@ -10,11 +10,11 @@ use std::io;
 use std::path::Path;
 
 use super::json::{self, Element, ElementPath, ROOT, Take};
-use super::reader::{File, Reader};
-use super::table::Table;
-use crate::import::row::{Field, Row};
+use super::reader::{RecordingFile, RecordingReader};
+use super::table::RocprofTable;
+use crate::import::row::{Row, RowField};
 use crate::import::tables::ProcessHandle;
-use crate::import::{Report, Source};
+use crate::import::{InputFile, Report};
 use gputrail_record::{HardwareId, Snapshot};
 use gputrail_trace::model::Consumer;
 
@@ -36,13 +36,13 @@ pub(in crate::import) fn is_json(head: &[u8]) -> bool {
 
 /// Passes the files of a run on.
 pub(in crate::import) fn read(
-    sources: &[Source],
+    sources: &[InputFile],
     budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let path = sources.first().map_or(Path::new(""), Source::name);
-    let mut reader = Reader::new(path, budget, report);
+    let path = sources.first().map_or(Path::new(""), InputFile::name);
+    let mut reader = RecordingReader::new(path, budget, report);
     for source in sources {
         let mut lists = Lists {
             path: source.name(),
@@ -64,7 +64,7 @@ pub(in crate::import) fn read(
             let own = own.map(|(number, path)| ((handle, number), path));
             reader.tables.code_objects.extend(own);
         }
-        let mut records = Records {
+        let mut records = JsonRecords {
             path: source.name(),
             processes,
             reader: &mut reader,
@@ -77,7 +77,7 @@ pub(in crate::import) fn read(
 
 /// The lists of one process.
 #[derive(Default)]
-struct Process {
+struct ProcessLists {
     pid: u32,
     handle: Option<ProcessHandle>,
     /// Names of kinds of records and of their operations.
@@ -98,8 +98,8 @@ struct Process {
 /// The first pass.
 struct Lists<'a, 'r> {
     path: &'a Path,
-    processes: Vec<Process>,
-    reader: &'a mut Reader<'r>,
+    processes: Vec<ProcessLists>,
+    reader: &'a mut RecordingReader<'r>,
 }
 
 impl Take for Lists<'_, '_> {
@@ -113,7 +113,7 @@ impl Take for Lists<'_, '_> {
     fn element(&mut self, place: ElementPath<'_>, element: &Element) {
         if self.processes.len() <= place.process {
             self.processes
-                .resize_with(place.process + 1, Process::default);
+                .resize_with(place.process + 1, ProcessLists::default);
         }
         let process = &mut self.processes[place.process];
         match (place.field, place.list) {
@@ -127,7 +127,7 @@ impl Take for Lists<'_, '_> {
                 columns.remove(|name| OF_HARDWARE.iter().any(|list| name.starts_with(list)));
                 let node = format!("Agent {}", columns.get("node_id"));
                 process.agents.insert(columns.get("id").to_owned(), node);
-                self.add(Table::Agents, place, &columns);
+                self.add(RocprofTable::Agents, place, &columns);
             }
             ("counters", _) => {
                 if let Some(id) = element.number("id.handle") {
@@ -215,14 +215,14 @@ impl Lists<'_, '_> {
         row.command = words;
     }
 
-    fn add(&mut self, table: Table, place: ElementPath<'_>, columns: &Columns) {
+    fn add(&mut self, table: RocprofTable, place: ElementPath<'_>, columns: &Columns) {
         add(self.reader, self.path, table, place, columns);
     }
 }
 
 /// The file as the readers of tables see it: each process of it is a group of tables.
-fn file<'s>(path: &'s Path, process: usize, table: &'s str) -> File<'s> {
-    File {
+fn file<'s>(path: &'s Path, process: usize, table: &'s str) -> RecordingFile<'s> {
+    RecordingFile {
         path,
         // Not a number alone, which would pass for the id of the process.
         group: (path.to_owned(), format!("process {process}")),
@@ -231,9 +231,9 @@ fn file<'s>(path: &'s Path, process: usize, table: &'s str) -> File<'s> {
 }
 
 fn add(
-    reader: &mut Reader<'_>,
+    reader: &mut RecordingReader<'_>,
     path: &Path,
-    table: Table,
+    table: RocprofTable,
     place: ElementPath<'_>,
     columns: &Columns,
 ) {
@@ -248,14 +248,14 @@ fn add(
 }
 
 /// The second pass.
-struct Records<'a, 'r> {
+struct JsonRecords<'a, 'r> {
     path: &'a Path,
-    processes: Vec<Process>,
-    reader: &'a mut Reader<'r>,
+    processes: Vec<ProcessLists>,
+    reader: &'a mut RecordingReader<'r>,
     element: Columns,
 }
 
-impl Take for Records<'_, '_> {
+impl Take for JsonRecords<'_, '_> {
     fn wants(&self, field: &str) -> bool {
         matches!(field, "buffer_records" | "callback_records")
     }
@@ -279,28 +279,28 @@ impl Take for Records<'_, '_> {
     }
 }
 
-impl Records<'_, '_> {
+impl JsonRecords<'_, '_> {
     fn record(&mut self, place: ElementPath<'_>, columns: &mut Columns) {
-        let unknown = Process::default();
+        let unknown = ProcessLists::default();
         let process = self.processes.get(place.process).unwrap_or(&unknown);
         if process.pid != 0 {
             columns.add("Process_Id", process.pid);
         }
         let table = match place.list {
-            "kernel_dispatch" => Table::Kernels,
-            "memory_copy" => Table::Copies,
-            "memory_allocation" | "memory_allocations" => Table::Allocations,
-            "scratch_memory" => Table::Scratch,
-            "pc_sample_host_trap" | "pc_sample_stochastic" => Table::Samples,
-            "counter_collection" => Table::Counters,
-            list if list.ends_with("_api") => Table::Calls,
+            "kernel_dispatch" => RocprofTable::Kernels,
+            "memory_copy" => RocprofTable::Copies,
+            "memory_allocation" | "memory_allocations" => RocprofTable::Allocations,
+            "scratch_memory" => RocprofTable::Scratch,
+            "pc_sample_host_trap" | "pc_sample_stochastic" => RocprofTable::Samples,
+            "counter_collection" => RocprofTable::Counters,
+            list if list.ends_with("_api") => RocprofTable::Calls,
             list if columns.get("start_timestamp").is_empty() => {
                 let reason = format!("records of {list}, which have no start and end");
                 let offset = Some(place.offset);
                 self.reader.report.unrepresented(self.path, reason, offset);
                 return;
             }
-            _ => Table::Spans,
+            _ => RocprofTable::Spans,
         };
         let kind = columns
             .number("kind")
@@ -331,7 +331,7 @@ impl Records<'_, '_> {
         {
             columns.add(name, value);
         }
-        if let Table::Samples = table {
+        if let RocprofTable::Samples = table {
             let place = columns.get("inst_index").parse::<usize>().ok();
             let text = |list: &[String]| place.and_then(|place| list.get(place)).cloned();
             columns.add(
@@ -345,7 +345,7 @@ impl Records<'_, '_> {
             columns.add_bits("Hardware_Id", "hw_id_", HardwareId::FIELDS);
             columns.add_bits("Arbiter", "snapshot_arb_state_", Snapshot::FIELDS);
         }
-        if table != Table::Counters {
+        if table != RocprofTable::Counters {
             return add(self.reader, self.path, table, place, columns);
         }
         // A counter has a value for each instance of its block.
@@ -490,13 +490,13 @@ struct JsonRow<'c> {
 }
 
 impl Row for JsonRow<'_> {
-    fn field(&self, place: usize) -> Field<'_> {
+    fn field(&self, place: usize) -> RowField<'_> {
         let mut names = self.columns[place].split('|');
         let found = names.find_map(|name| {
             let mut list = self.fields.list.iter();
             list.find(|(own, _)| own.eq_ignore_ascii_case(name))
         });
-        found.map_or(Field::Null, |(_, value)| Field::Text(value))
+        found.map_or(RowField::Null, |(_, value)| RowField::Text(value))
     }
 
     fn column(&self, place: usize) -> &str {

@@ -5,9 +5,9 @@ use std::io;
 
 use tempfile::TempDir;
 
-use crate::import::log::Log;
-use crate::import::{Format, Inputs, Report};
-use gputrail_analysis::hotspots::Hotspots;
+use crate::import::log::StreamLog;
+use crate::import::{InputFormat, Inputs, Report};
+use gputrail_analysis::hotspots::HotspotAnalysis;
 use gputrail_trace::model::{Consumer, Producer, Samples};
 
 /// The lists that records refer to.
@@ -58,13 +58,13 @@ fn records() -> String {
     )
 }
 
-fn read(json: &str) -> (Log, Report, Hotspots<'static>) {
+fn read(json: &str) -> (StreamLog, Report, HotspotAnalysis<'static>) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("42_results.json");
     fs::write(&path, json).unwrap();
     let inputs = Inputs::open(&[&path]).unwrap();
-    assert_eq!(inputs.recordings()[0].format(), Format::RocprofJson);
-    let mut consumers = (Log::default(), Hotspots::default());
+    assert_eq!(inputs.recordings()[0].format(), InputFormat::RocprofJson);
+    let mut consumers = (StreamLog::default(), HotspotAnalysis::default());
     let report = inputs.produce(&mut consumers).unwrap();
     (consumers.0, report, consumers.1)
 }
@@ -74,7 +74,7 @@ fn whole(lists: &str, records: &str) -> String {
 }
 
 /// The events of the records above.
-fn assert_records(log: &Log) {
+fn assert_records(log: &StreamLog) {
     assert_eq!(log.of("process "), ["42 saxpy"]);
     assert_eq!(log.of("call "), ["hipLaunchKernel 100..200 submitted [1]"]);
     let mut work = log.of("work ");

@@ -1,6 +1,6 @@
 //! Kernels, and counters of their dispatches.
 
-use super::reader::{File, Reader};
+use super::reader::{RecordingFile, RecordingReader};
 use crate::import::row::{Damage, Row, rows};
 use crate::import::tables::{DispatchCounterRow, ProcessHandle, StageHandle, Tables, WorkRow};
 use gputrail_trace::capture::short_name;
@@ -45,9 +45,9 @@ impl Kernel<'_> {
     /// The work of the row.
     fn work(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut RecordingReader<'_>,
         process: ProcessHandle,
-        file: &File<'_>,
+        file: &RecordingFile<'_>,
         row: &dyn Row,
     ) -> WorkRow {
         let agent = reader.agent(file, self.agent);
@@ -80,8 +80,8 @@ impl Kernel<'_> {
 }
 
 pub(super) fn add<'r>(
-    reader: &mut Reader<'_>,
-    file: &File<'_>,
+    reader: &mut RecordingReader<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let kernel = Kernel::read(row)?;
@@ -93,8 +93,8 @@ pub(super) fn add<'r>(
 
 /// Adds the value of a counter during a dispatch, and the dispatch, unless the row before is one of it.
 pub(super) fn add_counter<'r>(
-    reader: &mut Reader<'_>,
-    file: &File<'_>,
+    reader: &mut RecordingReader<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let kernel = Kernel::read(row)?;

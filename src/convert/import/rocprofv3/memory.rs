@@ -1,9 +1,9 @@
 //! Copies, allocations, and the memory for private variables of kernels.
 
-use super::reader::{File, Reader};
+use super::reader::{RecordingFile, RecordingReader};
 use crate::import::row::{Damage, Row, rows};
 use crate::import::tables::{
-    AllocationRow, ArgumentValue, HostKind, HostRow, Lane, StageHandle, Tables, WorkRow,
+    AllocationRow, ArgumentValue, HostKind, HostLane, HostRow, StageHandle, Tables, WorkRow,
 };
 use gputrail_record::TransferKind;
 use gputrail_trace::model::WorkKind;
@@ -68,8 +68,8 @@ pub(super) fn copy_stage(tables: &mut Tables, direction: &str) -> (StageHandle, 
 }
 
 pub(super) fn add_copy<'r>(
-    reader: &mut Reader<'_>,
-    file: &File<'_>,
+    reader: &mut RecordingReader<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let copy = Copy::read(row)?;
@@ -117,8 +117,8 @@ pub(super) fn add_copy<'r>(
 }
 
 pub(super) fn add_allocation<'r>(
-    reader: &mut Reader<'_>,
-    file: &File<'_>,
+    reader: &mut RecordingReader<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let allocation = Allocation::read(row)?;
@@ -148,8 +148,8 @@ pub(super) fn add_allocation<'r>(
 }
 
 pub(super) fn add_scratch<'r>(
-    reader: &mut Reader<'_>,
-    file: &File<'_>,
+    reader: &mut RecordingReader<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let scratch = Scratch::read(row)?;
@@ -162,7 +162,7 @@ pub(super) fn add_scratch<'r>(
         tables.text("scratch memory"),
     );
     tables.add_host_in(
-        Lane::Process(process, lane),
+        HostLane::Process(process, lane),
         HostRow {
             kind: HostKind::Slice(name, category),
             start: scratch.start,

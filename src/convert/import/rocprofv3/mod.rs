@@ -29,5 +29,5 @@ pub(super) use rocpd::{is_rocpd, read as read_rocpd};
 
 /// Whether a file that begins so is a table of rocprofv3.
 pub(super) fn is_csv(head: &[u8]) -> bool {
-    table::Table::is_head(head)
+    table::RocprofTable::is_head(head)
 }

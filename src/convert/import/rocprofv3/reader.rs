@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::import::Report;
 use crate::import::row::{Row, whole_number};
 use crate::import::tables::{
-    AgentHandle, AgentRow, ArgumentValue, Arguments, ProcessHandle, ProcessRow, QueueHandle,
-    QueueRow, Tables, TextId,
+    AgentHandle, AgentRow, ArgumentRange, ArgumentValue, ProcessHandle, ProcessRow, QueueHandle,
+    QueueRow, Tables, TextHandle,
 };
 use gputrail_record::Domain;
 use gputrail_trace::model::{Agent, AgentIndex, Consumer, agent_title};
@@ -22,38 +22,38 @@ const KINDS: [&str; 4] = [
 ];
 
 /// Files of one process: their folder, and what stands before the name of the table.
-pub(super) type Group = (PathBuf, String);
+pub(super) type ProcessFiles = (PathBuf, String);
 
 /// A file that is being read.
-pub(super) struct File<'s> {
+pub(super) struct RecordingFile<'s> {
     pub path: &'s Path,
-    pub group: Group,
+    pub group: ProcessFiles,
     /// The name of its table.
     pub table: &'s str,
 }
 
 /// A recording that is being read.
-pub(super) struct Reader<'r> {
+pub(super) struct RecordingReader<'r> {
     pub tables: Tables,
     pub report: &'r mut Report,
     /// Its file or folder.
     path: &'r Path,
     /// Processes by group and id.
-    processes: HashMap<(Group, u32), ProcessHandle>,
+    processes: HashMap<(ProcessFiles, u32), ProcessHandle>,
     /// Ids of the processes that the files of a group name.
-    named: HashMap<Group, HashSet<u32>>,
+    named: HashMap<ProcessFiles, HashSet<u32>>,
     /// Devices of a group, as its files call them.
-    pub agents: HashMap<(Group, String), AgentHandle>,
+    pub agents: HashMap<(ProcessFiles, String), AgentHandle>,
     /// The number of devices of each kind.
     pub kinds: HashMap<String, u32>,
     /// The latest dispatch that was made of a row of a counter: its rows follow each other.
     pub counted: Option<(ProcessHandle, u64)>,
 }
 
-impl<'r> Reader<'r> {
+impl<'r> RecordingReader<'r> {
     /// A reader whose rows are sorted in `budget` bytes.
-    pub fn new(path: &'r Path, budget: usize, report: &'r mut Report) -> Reader<'r> {
-        Reader {
+    pub fn new(path: &'r Path, budget: usize, report: &'r mut Report) -> RecordingReader<'r> {
+        RecordingReader {
             tables: Tables::new(budget),
             report,
             path,
@@ -66,7 +66,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The process of a row, which names it by `pid` or is of the process of its file.
-    pub fn process(&mut self, file: &File<'_>, pid: Option<u32>) -> ProcessHandle {
+    pub fn process(&mut self, file: &RecordingFile<'_>, pid: Option<u32>) -> ProcessHandle {
         if let Some(pid) = pid {
             let named = self.named.entry(file.group.clone()).or_default();
             named.insert(pid);
@@ -85,7 +85,7 @@ impl<'r> Reader<'r> {
         self.process_of(file, 0, "unknown process")
     }
 
-    pub fn process_of(&mut self, file: &File<'_>, pid: u32, name: &str) -> ProcessHandle {
+    pub fn process_of(&mut self, file: &RecordingFile<'_>, pid: u32, name: &str) -> ProcessHandle {
         let key = (file.group.clone(), pid);
         if let Some(process) = self.processes.get(&key) {
             return *process;
@@ -105,7 +105,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The device that a field names: `Agent 4`, `GPU 0`, or a number alone.
-    pub fn agent(&mut self, file: &File<'_>, field: &str) -> AgentHandle {
+    pub fn agent(&mut self, file: &RecordingFile<'_>, field: &str) -> AgentHandle {
         if field.is_empty() {
             return AgentHandle::UNKNOWN;
         }
@@ -155,7 +155,7 @@ impl<'r> Reader<'r> {
     }
 
     /// Arguments: `first`, and the fields of a row that its type does not have.
-    pub fn arguments(&mut self, first: &[(&str, u64)], row: &dyn Row) -> Arguments {
+    pub fn arguments(&mut self, first: &[(&str, u64)], row: &dyn Row) -> ArgumentRange {
         let known = first.iter().filter(|(_, value)| *value != 0);
         let mut arguments: Vec<_> = known
             .map(|(name, value)| (self.tables.text(name), ArgumentValue::Uint(*value)))
@@ -165,7 +165,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The fields of a row that its type does not have, without those that are empty or 0.
-    pub fn rest(&mut self, row: &dyn Row) -> Vec<(TextId, ArgumentValue)> {
+    pub fn rest(&mut self, row: &dyn Row) -> Vec<(TextHandle, ArgumentValue)> {
         let tables = &mut self.tables;
         let mut arguments = Vec::new();
         for (name, field) in row.rest() {

@@ -10,13 +10,14 @@ use std::io;
 use std::path::Path;
 
 use super::{calls, kernels, memory};
-use crate::import::row::{After, Damage, Row, rows};
+use crate::import::row::{Damage, Row, RowRest, rows};
 use crate::import::sqlite::{Database, TableInfo};
 use crate::import::tables::{
-    AgentHandle, AgentRow, AllocationRow, ArgumentValue, Arguments, DispatchCounterRow, HostKind,
-    HostRow, Lane, ProcessHandle, ProcessRow, QueueHandle, QueueRow, Tables, TextId, WorkRow,
+    AgentHandle, AgentRow, AllocationRow, ArgumentRange, ArgumentValue, DispatchCounterRow,
+    HostKind, HostLane, HostRow, ProcessHandle, ProcessRow, QueueHandle, QueueRow, Tables,
+    TextHandle, WorkRow,
 };
-use crate::import::{Report, Source};
+use crate::import::{InputFile, Report};
 use gputrail_record::Domain;
 use gputrail_trace::model::{Agent, Consumer, Launch, Resources};
 
@@ -211,7 +212,7 @@ fn is_id(rest: &str) -> bool {
 
 /// Passes the databases of a run on.
 pub(in crate::import) fn read(
-    sources: &[(&Source, Database)],
+    sources: &[(&InputFile, Database)],
     budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
@@ -219,7 +220,7 @@ pub(in crate::import) fn read(
     let mut tables = Tables::new(budget);
     for (source, database) in sources {
         for run in runs(database).into_values() {
-            Run {
+            RocpdRun {
                 file: source.name(),
                 database,
                 of: run,
@@ -264,12 +265,12 @@ struct Happened {
     queue: Option<i64>,
     stream: Option<i64>,
     /// Its name, and that of its track.
-    name: TextId,
-    track_name: TextId,
+    name: TextHandle,
+    track_name: TextHandle,
     event: Option<i64>,
     correlation: u64,
     external: u64,
-    category: TextId,
+    category: TextHandle,
 }
 
 impl Happened {
@@ -287,7 +288,7 @@ impl Happened {
 }
 
 /// A kernel.
-struct KernelSymbol {
+struct RocpdKernel {
     name: String,
     registers: u32,
     accumulation: i64,
@@ -295,31 +296,31 @@ struct KernelSymbol {
 }
 
 /// A run that is being read. Maps are by the ids of its tables.
-struct Run<'r> {
+struct RocpdRun<'r> {
     file: &'r Path,
     database: &'r Database,
     of: HashMap<&'static str, &'r TableInfo>,
     tables: &'r mut Tables,
     report: &'r mut Report,
-    texts: HashMap<i64, TextId>,
+    texts: HashMap<i64, TextHandle>,
     processes: HashMap<i64, ProcessHandle>,
     threads: HashMap<i64, u32>,
     agents: HashMap<i64, AgentHandle>,
     /// Names of queues and streams, by their tables.
     queues: HashMap<(&'static str, i64), String>,
-    counters: HashMap<i64, TextId>,
-    symbols: HashMap<i64, KernelSymbol>,
+    counters: HashMap<i64, TextHandle>,
+    symbols: HashMap<i64, RocpdKernel>,
     tracks: HashMap<i64, Track>,
     times: HashMap<i64, u64>,
     /// Category, correlation id and external id.
-    events: HashMap<i64, (TextId, u64, u64)>,
+    events: HashMap<i64, (TextHandle, u64, u64)>,
     /// Arguments of events.
-    arguments: HashMap<i64, Vec<(TextId, ArgumentValue)>>,
+    arguments: HashMap<i64, Vec<(TextHandle, ArgumentValue)>>,
     /// Dispatches by their events.
     dispatches: HashMap<i64, (ProcessHandle, u64)>,
 }
 
-impl Run<'_> {
+impl RocpdRun<'_> {
     fn read(mut self) {
         self.names();
         self.devices();
@@ -355,7 +356,7 @@ impl Run<'_> {
         let columns = [Common::COLUMNS, columns].concat();
         self.each(table, &columns, |run, row| {
             let happened = run.happened(row)?;
-            each(run, &happened, &After(row, Common::COLUMNS.len()))
+            each(run, &happened, &RowRest(row, Common::COLUMNS.len()))
         });
     }
 
@@ -458,7 +459,7 @@ impl Run<'_> {
                 "" => symbol.name,
                 display => display,
             };
-            let kernel = KernelSymbol {
+            let kernel = RocpdKernel {
                 name: name.to_owned(),
                 registers: symbol.registers,
                 accumulation: symbol.accumulation.unwrap_or(0),
@@ -515,7 +516,7 @@ impl Run<'_> {
         process
     }
 
-    fn string(&self, id: Option<i64>) -> TextId {
+    fn string(&self, id: Option<i64>) -> TextHandle {
         let known = id.and_then(|id| self.texts.get(&id));
         known.copied().unwrap_or_default()
     }
@@ -571,7 +572,11 @@ impl Run<'_> {
     }
 
     /// The arguments of an event, after `first`.
-    fn arguments(&mut self, event: Option<i64>, first: Vec<(TextId, ArgumentValue)>) -> Arguments {
+    fn arguments(
+        &mut self,
+        event: Option<i64>,
+        first: Vec<(TextHandle, ArgumentValue)>,
+    ) -> ArgumentRange {
         let of_event = event.and_then(|event| self.arguments.remove(&event));
         let all = first.into_iter().chain(of_event.into_iter().flatten());
         self.tables.arguments(all)
@@ -608,19 +613,19 @@ impl Run<'_> {
     /// Points in time of a track.
     fn marks(&mut self) {
         self.events("sample", &[], |run, at, _| {
-            let name = if at.name == TextId::default() {
+            let name = if at.name == TextHandle::default() {
                 at.track_name
             } else {
                 at.name
             };
-            let lane = if at.track_name == TextId::default() {
+            let lane = if at.track_name == TextHandle::default() {
                 run.tables.text("samples")
             } else {
                 at.track_name
             };
             let arguments = run.arguments(at.event, Vec::new());
             run.tables.add_host_in(
-                Lane::Process(at.process, lane),
+                HostLane::Process(at.process, lane),
                 HostRow {
                     kind: HostKind::Instant(name, lane),
                     start: at.start,
@@ -679,7 +684,7 @@ impl Run<'_> {
             numbers.push(("queue_id", at.queue));
             let mut first = run.tables.numbers(&numbers);
             let region = run.string(dispatch.region);
-            if region != TextId::default() {
+            if region != TextHandle::default() {
                 first.push((run.tables.text("region"), ArgumentValue::Text(region)));
             }
             let queue = run.queue(at, at.agent);

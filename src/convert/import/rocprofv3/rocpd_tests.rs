@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::import::log::Log;
+use crate::import::log::StreamLog;
 use crate::import::{Inputs, Report};
 use gputrail_trace::model::Producer;
 
@@ -80,7 +80,7 @@ fn process(command: &str) -> String {
 }
 
 /// A folder of databases: for each its name and its tables, with the id of the run and the process.
-fn read(databases: &[(&str, &[String], &str, u32)]) -> (Log, Report) {
+fn read(databases: &[(&str, &[String], &str, u32)]) -> (StreamLog, Report) {
     let folder = TempDir::new().unwrap();
     for (name, schemas, id, pid) in databases {
         let connection = Connection::open(folder.path().join(name)).unwrap();
@@ -91,7 +91,7 @@ fn read(databases: &[(&str, &[String], &str, u32)]) -> (Log, Report) {
             connection.execute_batch(&schema).unwrap();
         }
     }
-    let mut log = Log::default();
+    let mut log = StreamLog::default();
     let report = Inputs::open(&[folder.path()])
         .unwrap()
         .produce(&mut log)
@@ -100,7 +100,7 @@ fn read(databases: &[(&str, &[String], &str, u32)]) -> (Log, Report) {
 }
 
 /// Checks the events that databases of both generations hold.
-fn assert_run(log: &Log, report: &Report, times: usize) {
+fn assert_run(log: &StreamLog, report: &Report, times: usize) {
     assert!(report.is_sound(), "{:?}", report.findings);
     // Each run has a kernel and a copy.
     let ids = (1..).step_by(2).take(times);

@@ -1,9 +1,9 @@
 //! Samples of the program counter.
 
-use super::reader::{File, Reader};
+use super::reader::{RecordingFile, RecordingReader};
 use crate::import::row::{Damage, Row, rows, whole_number};
 use crate::import::tables::{PlaceRow, SampleRow};
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{Absent, InstructionType, Issue, NotIssued, Snapshot, StochasticSample};
 
 rows! {
@@ -46,8 +46,8 @@ fn file_and_line(comment: &str) -> Option<(&str, u32)> {
 }
 
 pub(super) fn add<'r>(
-    reader: &mut Reader<'_>,
-    file: &File<'_>,
+    reader: &mut RecordingReader<'_>,
+    file: &RecordingFile<'_>,
     row: &'r (dyn Row + 'r),
 ) -> Result<(), Damage> {
     let sample = Sample::read(row)?;
@@ -105,8 +105,8 @@ pub(super) fn add<'r>(
         hardware: sample.hardware.unwrap_or(0),
         place,
         outcome: match sample.issued {
-            Some(_) => Outcome::of(&stochastic),
-            None => Outcome::HOST_TRAP,
+            Some(_) => WaveOutcome::of(&stochastic),
+            None => WaveOutcome::HOST_TRAP,
         },
         latency: sample.issued.is_some() && stochastic.is_latency(),
         workgroup: [

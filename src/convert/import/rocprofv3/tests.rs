@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::import::log::Log;
+use crate::import::log::StreamLog;
 use crate::import::{Inputs, Report};
-use gputrail_analysis::hotspots::Hotspots;
+use gputrail_analysis::hotspots::HotspotAnalysis;
 use gputrail_analysis::summary::Summary;
 use gputrail_record::Nanos;
 use gputrail_trace::model::Producer;
@@ -24,13 +24,13 @@ impl Folder {
         folder
     }
 
-    fn read(&self) -> (Log, Report) {
+    fn read(&self) -> (StreamLog, Report) {
         read(self.0.path())
     }
 }
 
-fn read(path: &Path) -> (Log, Report) {
-    let mut log = Log::default();
+fn read(path: &Path) -> (StreamLog, Report) {
+    let mut log = StreamLog::default();
     let report = Inputs::open(&[path]).unwrap().produce(&mut log).unwrap();
     (log, report)
 }
@@ -206,7 +206,7 @@ fn samples_of_both_kinds_become_hotspots() {
         ("pc_sampling_host_trap_debug.csv", 21, 0, (5, 11)),
         ("pc_sampling_stochastic_debug.csv", 97, 97, (31, 21)),
     ] {
-        let mut hotspots = Hotspots::default();
+        let mut hotspots = HotspotAnalysis::default();
         let report = Inputs::open(&[examples().join(file)])
             .unwrap()
             .produce(&mut hotspots)
@@ -243,7 +243,7 @@ fn samples_taken_outside_the_dispatch_with_their_number_have_no_kernel() {
         ("kernel_trace.csv", &kernels),
         ("pc_sampling_host_trap.csv", samples),
     ]);
-    let mut hotspots = Hotspots::default();
+    let mut hotspots = HotspotAnalysis::default();
     let report = Inputs::open(&[folder.0.path()])
         .unwrap()
         .produce(&mut hotspots)

@@ -1,7 +1,8 @@
 //! Allocations of memory: each is an event of its process, and changes the memory that a device has in use.
 
 use super::{
-    AgentHandle, ArgumentValue, HostKind, HostRow, Lane, MemoryRow, ProcessHandle, Tables, TextId,
+    AgentHandle, ArgumentValue, HostKind, HostLane, HostRow, MemoryRow, ProcessHandle, Tables,
+    TextHandle,
 };
 
 /// An operation on memory.
@@ -19,7 +20,7 @@ pub(crate) struct AllocationRow<'r> {
     /// Whether memory was freed; `None` if the amount of memory in use did not change.
     pub freed: Option<bool>,
     /// Arguments besides address and size.
-    pub arguments: Vec<(TextId, ArgumentValue)>,
+    pub arguments: Vec<(TextHandle, ArgumentValue)>,
 }
 
 impl Tables {
@@ -41,7 +42,7 @@ impl Tables {
         let (name, category) = (self.text(row.name), self.text("memory allocation"));
         let end = row.end.unwrap_or(row.start);
         self.add_host_in(
-            Lane::Process(process, category),
+            HostLane::Process(process, category),
             HostRow {
                 kind: match row.end {
                     Some(_) => HostKind::Slice(name, category),
@@ -67,7 +68,7 @@ impl Tables {
     }
 
     /// Numbers as arguments. 0 and numbers that are not known are left out.
-    pub fn numbers(&mut self, values: &[(&str, Option<i64>)]) -> Vec<(TextId, ArgumentValue)> {
+    pub fn numbers(&mut self, values: &[(&str, Option<i64>)]) -> Vec<(TextHandle, ArgumentValue)> {
         let known = values
             .iter()
             .filter_map(|(name, value)| Some((*name, (*value)?)));

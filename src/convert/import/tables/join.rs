@@ -10,10 +10,10 @@ use std::io;
 use super::pack::Pack;
 use super::rows::order;
 use super::{
-    ArgumentRow, Counts, DispatchCounterRow, HostRow, LaneHandle, MemoryRow, ProcessHandle,
-    QueueHandle, SampleRow, StageHandle, TextId, ValueRow, WorkRow,
+    ArgumentRow, DispatchCounterRow, HostRow, LaneHandle, MemoryRow, ProcessHandle, QueueHandle,
+    RowCounts, SampleRow, StageHandle, TextHandle, ValueRow, WorkRow,
 };
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_trace::sorter::Sorter;
 
 /// Shares of the memory for sorting by dispatch, by correlation id, by time, and of samples, of [`WHOLE`].
@@ -45,8 +45,8 @@ pub(super) struct WorkEntry {
     pub event: u64,
     /// The start and the lane of the call that submitted it.
     pub submitter: Option<(u64, LaneHandle)>,
-    pub counters: Vec<(TextId, f64)>,
-    pub outcomes: Vec<(Outcome, u64)>,
+    pub counters: Vec<(TextHandle, f64)>,
+    pub outcomes: Vec<(WaveOutcome, u64)>,
 }
 
 /// The queue and the stage of the dispatch of a sample.
@@ -54,18 +54,18 @@ pub(super) type Ran = (QueueHandle, StageHandle);
 
 /// An entry of a sorter.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum SorterEntry {
     Host(HostEntry),
     Work(WorkEntry),
     Value(ValueRow),
     Memory(MemoryRow),
-    Counter(TextId, f64),
+    Counter(TextHandle, f64),
     Sample(SampleRow, Option<Ran>),
 }
 
 /// The place of entries among those of one dispatch.
 #[derive(Copy, Clone)]
-enum OfDispatch {
+enum DispatchOrder {
     Work = 0,
     /// Work that a row of a counter describes, for dispatches that no other row describes.
     Counted = 1,
@@ -75,7 +75,7 @@ enum OfDispatch {
 
 /// The rows of a recording.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct RecordingRows {
     by_dispatch: Sorter,
     by_correlation: Sorter,
     by_time: Sorter,
@@ -90,9 +90,9 @@ pub(super) struct Rows {
     error: Option<io::Error>,
 }
 
-impl Rows {
+impl RecordingRows {
     /// Rows that are sorted in `budget` bytes.
-    pub fn new(budget: usize) -> Rows {
+    pub fn new(budget: usize) -> RecordingRows {
         let sorter = |share| {
             if cfg!(test) {
                 Sorter::new(TEST_BUDGET)
@@ -101,7 +101,7 @@ impl Rows {
             }
         };
         let [by_dispatch, by_correlation, by_time, samples] = SHARES.map(sorter);
-        Rows {
+        RecordingRows {
             by_dispatch,
             by_correlation,
             by_time,
@@ -119,7 +119,7 @@ fn put(
     sorter: &mut Sorter,
     packed: &mut Vec<u8>,
     key: (i64, u64),
-    entry: &Entry,
+    entry: &SorterEntry,
 ) -> io::Result<()> {
     packed.clear();
     entry.pack(packed);
@@ -130,7 +130,7 @@ fn signed(time: u64) -> i64 {
     i64::try_from(time).unwrap_or(i64::MAX)
 }
 
-impl Rows {
+impl RecordingRows {
     fn keep(&mut self, result: io::Result<()>) {
         if let Err(error) = result {
             self.error.get_or_insert(error);
@@ -168,7 +168,7 @@ impl Rows {
                     &mut self.by_correlation,
                     &mut self.packed,
                     key,
-                    &Entry::Host(entry),
+                    &SorterEntry::Host(entry),
                 )
             }
             None => self.in_time(entry),
@@ -183,7 +183,7 @@ impl Rows {
             &mut self.by_time,
             &mut self.packed,
             key,
-            &Entry::Host(entry),
+            &SorterEntry::Host(entry),
         )
     }
 
@@ -199,16 +199,16 @@ impl Rows {
             outcomes: Vec::new(),
         };
         let class = if counted {
-            OfDispatch::Counted
+            DispatchOrder::Counted
         } else {
-            OfDispatch::Work
+            DispatchOrder::Work
         };
         let result = match dispatch_key(row.process, row.dispatch, class) {
             Some(key) => put(
                 &mut self.by_dispatch,
                 &mut self.packed,
                 key,
-                &Entry::Work(entry),
+                &SorterEntry::Work(entry),
             ),
             None => self.submitted(entry),
         };
@@ -225,7 +225,7 @@ impl Rows {
                     &mut self.by_correlation,
                     &mut self.packed,
                     key,
-                    &Entry::Work(entry),
+                    &SorterEntry::Work(entry),
                 )
             }
             None => self.work_in_time(entry),
@@ -242,7 +242,7 @@ impl Rows {
             &mut self.by_time,
             &mut self.packed,
             key,
-            &Entry::Work(entry),
+            &SorterEntry::Work(entry),
         )
     }
 
@@ -254,7 +254,12 @@ impl Rows {
     pub fn add_value(&mut self, row: ValueRow) {
         self.saw(row.time);
         let key = (signed(row.time), u64::MAX);
-        let result = put(&mut self.by_time, &mut self.packed, key, &Entry::Value(row));
+        let result = put(
+            &mut self.by_time,
+            &mut self.packed,
+            key,
+            &SorterEntry::Value(row),
+        );
         self.keep(result);
     }
 
@@ -264,15 +269,15 @@ impl Rows {
             &mut self.by_time,
             &mut self.packed,
             key,
-            &Entry::Memory(row),
+            &SorterEntry::Memory(row),
         );
         self.keep(result);
     }
 
     /// Adds a value of a counter. Returns `false` if it is of no dispatch.
     pub fn add_dispatch_counter(&mut self, row: DispatchCounterRow) -> bool {
-        let key = dispatch_key(row.process, row.dispatch, OfDispatch::Counter);
-        let entry = Entry::Counter(row.counter, row.value);
+        let key = dispatch_key(row.process, row.dispatch, DispatchOrder::Counter);
+        let entry = SorterEntry::Counter(row.counter, row.value);
         if let Some(key) = key {
             let result = put(&mut self.by_dispatch, &mut self.packed, key, &entry);
             self.keep(result);
@@ -282,9 +287,9 @@ impl Rows {
 
     pub fn add_sample(&mut self, row: SampleRow) {
         self.saw(row.time);
-        let result = match dispatch_key(row.process, row.dispatch, OfDispatch::Sample) {
+        let result = match dispatch_key(row.process, row.dispatch, DispatchOrder::Sample) {
             Some(key) => {
-                let entry = Entry::Sample(row, None);
+                let entry = SorterEntry::Sample(row, None);
                 put(&mut self.by_dispatch, &mut self.packed, key, &entry)
             }
             None => self.sampled(row, None),
@@ -298,15 +303,15 @@ impl Rows {
             &mut self.samples,
             &mut self.packed,
             key,
-            &Entry::Sample(row, ran),
+            &SorterEntry::Sample(row, ran),
         )
     }
 
     /// Joins the rows. Passes all events to `take` in the order of their times, and returns the samples by process and time.
     pub fn join(
         mut self,
-        counts: &mut Counts,
-        mut take: impl FnMut(Entry, &mut Counts) -> io::Result<()>,
+        counts: &mut RowCounts,
+        mut take: impl FnMut(SorterEntry, &mut RowCounts) -> io::Result<()>,
     ) -> io::Result<Sorter> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -323,11 +328,11 @@ impl Rows {
                     .into_iter()
                     .try_for_each(|work| self.submitted(work))?;
             }
-            let counted = key & 3 == OfDispatch::Counted as u64;
+            let counted = key & 3 == DispatchOrder::Counted as u64;
             if counted && !group.work.is_empty() {
                 return Ok(());
             }
-            group.add(&mut self, Entry::unpack(&mut bytes), counts)
+            group.add(&mut self, SorterEntry::unpack(&mut bytes), counts)
         })?;
         group
             .work
@@ -342,12 +347,12 @@ impl Rows {
                     group.correlation = correlation;
                     ended.end(&mut self, counts)?;
                 }
-                group.add(&mut self, Entry::unpack(&mut bytes), counts)
+                group.add(&mut self, SorterEntry::unpack(&mut bytes), counts)
             },
         )?;
         group.end(&mut self, counts)?;
         self.by_time
-            .drain(|_, mut bytes| take(Entry::unpack(&mut bytes), counts))?;
+            .drain(|_, mut bytes| take(SorterEntry::unpack(&mut bytes), counts))?;
         Ok(self.samples)
     }
 }
@@ -360,7 +365,7 @@ fn correlation_key(correlation: u64) -> Option<u64> {
 }
 
 /// The key of an entry of a dispatch; none if it is of no dispatch.
-fn dispatch_key(process: ProcessHandle, dispatch: u64, class: OfDispatch) -> Option<(i64, u64)> {
+fn dispatch_key(process: ProcessHandle, dispatch: u64, class: DispatchOrder) -> Option<(i64, u64)> {
     let is_known = (1..1 << 62).contains(&dispatch);
     is_known.then_some((process.0.into(), dispatch << 2 | class as u64))
 }
@@ -373,16 +378,21 @@ struct DispatchGroup {
 }
 
 impl DispatchGroup {
-    fn add(&mut self, rows: &mut Rows, entry: Entry, counts: &mut Counts) -> io::Result<()> {
+    fn add(
+        &mut self,
+        rows: &mut RecordingRows,
+        entry: SorterEntry,
+        counts: &mut RowCounts,
+    ) -> io::Result<()> {
         match entry {
-            Entry::Work(work) if self.work.len() >= MAX_WORK => return rows.submitted(work),
-            Entry::Work(work) => self.work.push(work),
-            Entry::Counter(name, value) => match self.work.first_mut() {
+            SorterEntry::Work(work) if self.work.len() >= MAX_WORK => return rows.submitted(work),
+            SorterEntry::Work(work) => self.work.push(work),
+            SorterEntry::Counter(name, value) => match self.work.first_mut() {
                 // Only one piece of work has the number of a dispatch.
                 Some(work) => work.counters.push((name, value)),
                 None => counts.without_dispatch += 1,
             },
-            Entry::Sample(row, _) => {
+            SorterEntry::Sample(row, _) => {
                 // Files of several runs may lie in one folder: numbers of dispatches are those of a run.
                 let is_known = !self.work.is_empty();
                 let mut own = self.work.iter_mut();
@@ -402,7 +412,7 @@ impl DispatchGroup {
                 });
                 rows.sampled(row, ran)?;
             }
-            Entry::Host(_) | Entry::Value(_) | Entry::Memory(_) => {}
+            SorterEntry::Host(_) | SorterEntry::Value(_) | SorterEntry::Memory(_) => {}
         }
         Ok(())
     }
@@ -417,9 +427,14 @@ struct CallGroup {
 }
 
 impl CallGroup {
-    fn add(&mut self, rows: &mut Rows, entry: Entry, counts: &mut Counts) -> io::Result<()> {
+    fn add(
+        &mut self,
+        rows: &mut RecordingRows,
+        entry: SorterEntry,
+        counts: &mut RowCounts,
+    ) -> io::Result<()> {
         match entry {
-            Entry::Host(call) => {
+            SorterEntry::Host(call) => {
                 let order = |call: &HostEntry| order(call.row.start, call.row.end);
                 let inner = match &self.call {
                     Some(outer) if order(outer) <= order(&call) => Some(call),
@@ -427,7 +442,7 @@ impl CallGroup {
                 };
                 inner.map_or(Ok(()), |inner| rows.in_time(inner))
             }
-            Entry::Work(mut work) => {
+            SorterEntry::Work(mut work) => {
                 work.event = rows.event(&work.row);
                 if let Some(call) = &mut self.call {
                     work.submitter = Some((call.row.start, call.row.lane));
@@ -440,7 +455,7 @@ impl CallGroup {
         }
     }
 
-    fn end(self, rows: &mut Rows, counts: &mut Counts) -> io::Result<()> {
+    fn end(self, rows: &mut RecordingRows, counts: &mut RowCounts) -> io::Result<()> {
         let Some(call) = self.call else {
             return Ok(());
         };

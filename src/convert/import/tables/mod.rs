@@ -19,11 +19,11 @@ mod texts;
 use std::collections::HashMap;
 
 pub(crate) use allocation::AllocationRow;
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{Domain, OperationGroup};
 use gputrail_trace::model::{Agent, CounterUnit, Launch, Resources, TraceHeader, WorkKind};
-use join::Rows;
-pub(crate) use texts::{TextId, Texts};
+use join::RecordingRows;
+pub(crate) use texts::{TableTexts, TextHandle};
 
 /// The time of an event that did not end.
 pub(crate) const NO_END: u64 = u64::MAX;
@@ -89,12 +89,12 @@ pub(crate) struct QueueRow {
     pub domain: Domain,
     /// The number that viewers group work by.
     pub stream: u32,
-    pub name: TextId,
+    pub name: TextHandle,
 }
 
 /// The events of a track of the host.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Lane {
+pub(crate) enum HostLane {
     /// The calls of a thread.
     Thread(ProcessHandle, u32),
     /// The markers and pushed ranges of a thread.
@@ -102,27 +102,27 @@ pub(crate) enum Lane {
     /// Ranges of a process that are of no thread.
     Ranges(ProcessHandle),
     /// Other events of a process.
-    Process(ProcessHandle, TextId),
+    Process(ProcessHandle, TextHandle),
     /// Other events of a thread.
-    OfThread(ProcessHandle, u32, TextId),
+    OfThread(ProcessHandle, u32, TextHandle),
 }
 
-impl Lane {
+impl HostLane {
     /// Other events of a thread, or of the process if the thread is 0.
-    pub fn other(process: ProcessHandle, thread: u32, name: TextId) -> Lane {
+    pub fn other(process: ProcessHandle, thread: u32, name: TextHandle) -> HostLane {
         match thread {
-            0 => Lane::Process(process, name),
-            thread => Lane::OfThread(process, thread, name),
+            0 => HostLane::Process(process, name),
+            thread => HostLane::OfThread(process, thread, name),
         }
     }
 
     /// The process and the thread; 0 for no thread.
     fn owner(&self) -> (ProcessHandle, u32) {
         match *self {
-            Lane::Thread(process, thread)
-            | Lane::ThreadRanges(process, thread)
-            | Lane::OfThread(process, thread, _) => (process, thread),
-            Lane::Ranges(process) | Lane::Process(process, _) => (process, 0),
+            HostLane::Thread(process, thread)
+            | HostLane::ThreadRanges(process, thread)
+            | HostLane::OfThread(process, thread, _) => (process, thread),
+            HostLane::Ranges(process) | HostLane::Process(process, _) => (process, 0),
         }
     }
 }
@@ -131,23 +131,23 @@ impl Lane {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StageRow {
     pub kind: WorkKind,
-    pub name: TextId,
+    pub name: TextHandle,
     /// The name as the compiler mangled or demangled it, where it differs.
-    pub demangled: TextId,
+    pub demangled: TextHandle,
 }
 
 /// A function of an API.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FunctionRow {
-    pub name: TextId,
+    pub name: TextHandle,
     pub domain: Domain,
     /// The names of its parameters, one in a line.
-    pub parameters: TextId,
+    pub parameters: TextHandle,
 }
 
 /// Arguments of a row: a part of [`Tables::arguments`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arguments {
+pub(crate) struct ArgumentRange {
     first: u32,
     count: u32,
 }
@@ -158,14 +158,14 @@ pub(crate) enum ArgumentValue {
     Uint(u64),
     Int(i64),
     Double(f64),
-    Text(TextId),
+    Text(TextHandle),
     Pointer(u64),
 }
 
 /// An argument.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct ArgumentRow {
-    pub name: TextId,
+    pub name: TextHandle,
     pub value: ArgumentValue,
 }
 
@@ -175,14 +175,14 @@ pub(crate) enum HostKind {
     /// A call, and what it returned if it failed.
     Call(FunctionHandle, Option<i32>),
     /// A slice with its name and category.
-    Slice(TextId, TextId),
+    Slice(TextHandle, TextHandle),
     /// A marker with its name and category.
-    Instant(TextId, TextId),
+    Instant(TextHandle, TextHandle),
 }
 
 impl Default for HostKind {
     fn default() -> HostKind {
-        HostKind::Slice(TextId::default(), TextId::default())
+        HostKind::Slice(TextHandle::default(), TextHandle::default())
     }
 }
 
@@ -196,7 +196,7 @@ pub(crate) struct HostRow {
     pub end: u64,
     pub correlation: u64,
     pub external: u64,
-    pub arguments: Arguments,
+    pub arguments: ArgumentRange,
 }
 
 /// A kernel, copy or fill.
@@ -215,7 +215,7 @@ pub(crate) struct WorkRow {
     pub bytes: u64,
     pub launch: Option<Launch>,
     pub resources: Resources,
-    pub arguments: Arguments,
+    pub arguments: ArgumentRange,
 }
 
 /// A value of a counter that stands by itself.
@@ -238,7 +238,7 @@ pub(crate) enum CounterNumber {
 pub(crate) struct CounterRow {
     /// None: it is of the whole machine.
     pub process: Option<ProcessHandle>,
-    pub name: TextId,
+    pub name: TextHandle,
     pub unit: CounterUnit,
 }
 
@@ -247,7 +247,7 @@ pub(crate) struct CounterRow {
 pub(crate) struct DispatchCounterRow {
     pub process: ProcessHandle,
     pub dispatch: u64,
-    pub counter: TextId,
+    pub counter: TextHandle,
     pub value: f64,
 }
 
@@ -270,8 +270,8 @@ pub(crate) struct PlaceRow {
     pub code_object: u32,
     /// Bytes from its load base; without a code object, the address, or 0 if that is not known either.
     pub offset: u64,
-    pub instruction: TextId,
-    pub file: TextId,
+    pub instruction: TextHandle,
+    pub file: TextHandle,
     /// The line, or 0.
     pub line: u32,
 }
@@ -287,7 +287,7 @@ pub(crate) struct SampleRow {
     pub exec_mask: u64,
     pub hardware: u64,
     pub place: PlaceHandle,
-    pub outcome: Outcome,
+    pub outcome: WaveOutcome,
     /// Whether the arbiter issued nothing at all.
     pub latency: bool,
     pub workgroup: [u32; 3],
@@ -328,7 +328,7 @@ impl<T: Copy + Eq + std::hash::Hash> Unique<T> {
 
 /// Counts of what was passed on, and of what could not be drawn as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct RowCounts {
     pub calls: u64,
     pub slices: u64,
     pub instants: u64,
@@ -359,7 +359,7 @@ pub(crate) struct Tables {
     pub header: TraceHeader,
     /// Facts about the recording: keys and values.
     pub attributes: Vec<(String, String)>,
-    pub texts: Texts,
+    pub texts: TableTexts,
     pub processes: Vec<ProcessRow>,
     pub agents: Vec<AgentRow>,
     /// Names of threads.
@@ -367,14 +367,14 @@ pub(crate) struct Tables {
     /// Paths of code objects, by their numbers in a process.
     pub code_objects: HashMap<(ProcessHandle, u32), String>,
     queues: Unique<QueueRow>,
-    lanes: Unique<Lane>,
+    lanes: Unique<HostLane>,
     stages: Unique<StageRow>,
     functions: Unique<FunctionRow>,
     counters: Unique<CounterRow>,
     places: Unique<PlaceRow>,
     /// The arguments of the row that is added next.
     arguments: Vec<ArgumentRow>,
-    rows: Rows,
+    rows: RecordingRows,
     /// Values of counters that name no dispatch.
     without_dispatch: u64,
 }
@@ -385,7 +385,7 @@ impl Tables {
         Tables {
             header: TraceHeader::default(),
             attributes: Vec::new(),
-            texts: Texts::default(),
+            texts: TableTexts::default(),
             processes: Vec::new(),
             agents: Vec::new(),
             threads: HashMap::new(),
@@ -397,13 +397,13 @@ impl Tables {
             counters: Unique::default(),
             places: Unique::default(),
             arguments: Vec::new(),
-            rows: Rows::new(budget),
+            rows: RecordingRows::new(budget),
             without_dispatch: 0,
         }
     }
 
     /// The id of a text.
-    pub fn text(&mut self, text: &str) -> TextId {
+    pub fn text(&mut self, text: &str) -> TextHandle {
         self.texts.id(text)
     }
 
@@ -420,7 +420,7 @@ impl Tables {
     }
 
     /// The title of a device, if it is known.
-    pub fn agent_title(&mut self, agent: AgentHandle) -> Option<TextId> {
+    pub fn agent_title(&mut self, agent: AgentHandle) -> Option<TextHandle> {
         let row = self.agents.get(agent.0 as usize)?;
         Some(self.texts.id(&row.agent.title))
     }
@@ -429,10 +429,12 @@ impl Tables {
         QueueHandle(self.queues.place(queue))
     }
 
-    fn lane(&mut self, lane: Lane) -> LaneHandle {
-        if let Lane::ThreadRanges(process, thread) | Lane::OfThread(process, thread, _) = lane {
+    fn lane(&mut self, lane: HostLane) -> LaneHandle {
+        if let HostLane::ThreadRanges(process, thread) | HostLane::OfThread(process, thread, _) =
+            lane
+        {
             // Its track stands below that of the thread.
-            self.lanes.place(Lane::Thread(process, thread));
+            self.lanes.place(HostLane::Thread(process, thread));
         }
         LaneHandle(self.lanes.place(lane))
     }
@@ -456,16 +458,16 @@ impl Tables {
         }
     }
 
-    pub fn function(&mut self, name: TextId, domain: Domain) -> FunctionHandle {
-        self.function_with(name, domain, TextId::default())
+    pub fn function(&mut self, name: TextHandle, domain: Domain) -> FunctionHandle {
+        self.function_with(name, domain, TextHandle::default())
     }
 
     /// A function whose calls have arguments, with the names of its parameters, one in a line.
     pub fn function_with(
         &mut self,
-        name: TextId,
+        name: TextHandle,
         domain: Domain,
-        parameters: TextId,
+        parameters: TextHandle,
     ) -> FunctionHandle {
         FunctionHandle(self.functions.place(FunctionRow {
             name,
@@ -485,20 +487,20 @@ impl Tables {
     /// Keeps arguments for the row that is added next, which takes them.
     pub fn arguments(
         &mut self,
-        arguments: impl IntoIterator<Item = (TextId, ArgumentValue)>,
-    ) -> Arguments {
+        arguments: impl IntoIterator<Item = (TextHandle, ArgumentValue)>,
+    ) -> ArgumentRange {
         let first = self.arguments.len();
         let rows = arguments.into_iter();
         self.arguments
             .extend(rows.map(|(name, value)| ArgumentRow { name, value }));
-        Arguments {
+        ArgumentRange {
             first: first as u32,
             count: (self.arguments.len() - first) as u32,
         }
     }
 
     /// The names of arguments, one in a line.
-    pub fn names_of(&mut self, arguments: Arguments) -> TextId {
+    pub fn names_of(&mut self, arguments: ArgumentRange) -> TextHandle {
         let names = arguments_in(&self.arguments, arguments).iter();
         let names: Vec<_> = names.map(|row| self.texts.get(row.name)).collect();
         let names = names.join("\n");
@@ -506,7 +508,7 @@ impl Tables {
     }
 
     /// Adds a row of `lane`.
-    pub fn add_host_in(&mut self, lane: Lane, row: HostRow) {
+    pub fn add_host_in(&mut self, lane: HostLane, row: HostRow) {
         let row = HostRow {
             lane: self.lane(lane),
             ..row
@@ -562,7 +564,7 @@ impl Tables {
     }
 }
 
-fn arguments_in(all: &[ArgumentRow], arguments: Arguments) -> &[ArgumentRow] {
+fn arguments_in(all: &[ArgumentRow], arguments: ArgumentRange) -> &[ArgumentRow] {
     let first = arguments.first as usize;
     let own = all.get(first..first + arguments.count as usize);
     own.unwrap_or_default()

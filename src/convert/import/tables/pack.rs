@@ -1,12 +1,12 @@
 //! Rows as bytes, in which form they are sorted. They are read back by the process that wrote them.
 
-use super::join::{Entry, HostEntry, WorkEntry};
+use super::join::{HostEntry, SorterEntry, WorkEntry};
 use super::{
-    AgentHandle, ArgumentRow, ArgumentValue, Arguments, CounterHandle, CounterNumber,
+    AgentHandle, ArgumentRange, ArgumentRow, ArgumentValue, CounterHandle, CounterNumber,
     FunctionHandle, HostKind, HostRow, LaneHandle, MemoryRow, PlaceHandle, ProcessHandle,
-    QueueHandle, SampleRow, StageHandle, TextId, ValueRow, WorkRow,
+    QueueHandle, SampleRow, StageHandle, TextHandle, ValueRow, WorkRow,
 };
-use gputrail_code::aggregate::Outcome;
+use gputrail_code::aggregate::WaveOutcome;
 use gputrail_trace::model::{Launch, Resources};
 
 /// A value as bytes.
@@ -85,8 +85,8 @@ structs! {
     ProcessHandle { 0 }
     QueueHandle { 0 }
     StageHandle { 0 }
-    TextId { 0 }
-    Arguments { first, count }
+    TextHandle { 0 }
+    ArgumentRange { first, count }
     ArgumentRow { name, value }
     HostRow { lane, kind, start, end, correlation, external, arguments }
     WorkRow { process, queue, stage, thread, correlation, dispatch, start, end, bytes, launch, resources, arguments }
@@ -119,7 +119,7 @@ enums! {
         0 Int(value);
         1 Double(value);
     }
-    Entry {
+    SorterEntry {
         0 Host(entry);
         1 Work(entry);
         2 Value(row);
@@ -139,13 +139,13 @@ impl Pack for bool {
     }
 }
 
-impl Pack for Outcome {
+impl Pack for WaveOutcome {
     fn pack(&self, to: &mut Vec<u8>) {
         self.code().pack(to);
     }
 
-    fn unpack(from: &mut &[u8]) -> Outcome {
-        Outcome::from_code(u32::unpack(from))
+    fn unpack(from: &mut &[u8]) -> WaveOutcome {
+        WaveOutcome::from_code(u32::unpack(from))
     }
 }
 

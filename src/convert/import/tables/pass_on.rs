@@ -4,23 +4,23 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-use super::join::{Entry, HostEntry, WorkEntry};
-use super::rows::Rows;
-use super::samples::Sampled;
+use super::join::{HostEntry, SorterEntry, WorkEntry};
+use super::rows::TrackRows;
+use super::samples::DispatchCounts;
 use super::{
-    AgentHandle, ArgumentRow, ArgumentValue, CounterNumber, Counts, HostKind, HostRow, Lane,
-    MAX_DURATION, MemoryRow, NO_END, ProcessHandle, QueueHandle, Tables, TextId, ValueRow,
-    group_of,
+    AgentHandle, ArgumentRow, ArgumentValue, CounterNumber, HostKind, HostLane, HostRow,
+    MAX_DURATION, MemoryRow, NO_END, ProcessHandle, QueueHandle, RowCounts, Tables, TextHandle,
+    ValueRow, group_of,
 };
 use crate::import::Report;
 use gputrail_record::{
     ArgumentType, ContextId, CorrelationId, ExternalId, Nanos, ProcessId, ThreadId,
 };
 use gputrail_trace::model::LATEST;
-use gputrail_trace::model::gauges::{Gauges, Running};
+use gputrail_trace::model::gauges::{GaugedWork, Gauges};
 use gputrail_trace::model::{
-    AgentIndex, Argument, Call, Consumer, CounterBlock, CounterDescription, CounterIndex,
-    CounterUnit, CounterValue, EventId, Function, Instant, Parameter, Parent, Process,
+    AgentIndex, Call, Consumer, CounterBlock, CounterDescription, CounterIndex, CounterUnit,
+    CounterValue, EventArgument, EventId, Function, Instant, Parameter, Parent, Process,
     ProcessIndex, Queue, QueueIndex, Slice, Stage, StageId, Stream, Track, TrackIndex, TrackKind,
     Value, Work, WorkKind, WorkSamples,
 };
@@ -31,14 +31,14 @@ const IMPOSSIBLE: &str = "impossible times";
 /// The tracks and rows of a lane.
 #[derive(Default)]
 struct LanePlace {
-    rows: Rows,
+    rows: TrackRows,
     tracks: Vec<TrackIndex>,
 }
 
 /// The rows of a queue.
 #[derive(Default)]
-struct QueuePlace {
-    rows: Rows,
+struct QueueRows {
+    rows: TrackRows,
     queues: Vec<QueueIndex>,
 }
 
@@ -52,16 +52,16 @@ struct Passing<'r, 'c> {
     tables: &'r Tables,
     stream: Stream<'c>,
     lanes: Vec<LanePlace>,
-    queues: Vec<QueuePlace>,
+    queues: Vec<QueueRows>,
     functions: Vec<Function>,
     gauges: Vec<Gauges>,
     /// Tracks of the counters that stand by themselves.
     values: Vec<Option<TrackIndex>>,
-    dispatch_counters: HashMap<(ProcessHandle, AgentHandle, TextId), DispatchCounter>,
+    dispatch_counters: HashMap<(ProcessHandle, AgentHandle, TextHandle), DispatchCounter>,
     memory: HashMap<(ProcessHandle, AgentHandle), MemoryInUse>,
     /// The device and the size of what is allocated at an address.
     allocated: HashMap<(ProcessHandle, u64), (AgentHandle, u64)>,
-    sampled: Sampled,
+    sampled: DispatchCounts,
 }
 
 pub(super) fn time(of: u64) -> Nanos {
@@ -124,7 +124,7 @@ impl Tables {
         Ok(())
     }
 
-    fn produce(mut self, consumer: &mut dyn Consumer) -> io::Result<Counts> {
+    fn produce(mut self, consumer: &mut dyn Consumer) -> io::Result<RowCounts> {
         if self.header.clocks.boottime == 0 {
             self.header.clocks.boottime = self.rows.first_time();
         }
@@ -150,10 +150,10 @@ impl Tables {
                 },
             )?;
         }
-        let rows = std::mem::replace(&mut self.rows, super::join::Rows::new(0));
-        let mut counts = Counts {
+        let rows = std::mem::replace(&mut self.rows, super::join::RecordingRows::new(0));
+        let mut counts = RowCounts {
             without_dispatch: self.without_dispatch,
-            ..Counts::default()
+            ..RowCounts::default()
         };
         let mut passing = Passing::new(&self, consumer);
         let samples = rows.join(&mut counts, |entry, counts| passing.entry(entry, counts))?;
@@ -207,28 +207,28 @@ impl<'r, 'c> Passing<'r, 'c> {
             dispatch_counters: HashMap::new(),
             memory: HashMap::new(),
             allocated: HashMap::new(),
-            sampled: Sampled::default(),
+            sampled: DispatchCounts::default(),
         };
         passing
             .lanes
             .resize_with(tables.lanes.all.len(), LanePlace::default);
         passing
             .queues
-            .resize_with(tables.queues.all.len(), QueuePlace::default);
+            .resize_with(tables.queues.all.len(), QueueRows::default);
         passing
     }
 
     /// The process and the thread of a row.
     fn owner(&self, row: &HostRow) -> (Option<ProcessHandle>, u32) {
-        let lane = self.tables.lanes.get(row.lane.0).map(Lane::owner);
+        let lane = self.tables.lanes.get(row.lane.0).map(HostLane::owner);
         lane.map_or((None, 0), |(process, thread)| (Some(process), thread))
     }
 
     /// Passes on an event.
-    fn entry(&mut self, entry: Entry, counts: &mut Counts) -> io::Result<()> {
+    fn entry(&mut self, entry: SorterEntry, counts: &mut RowCounts) -> io::Result<()> {
         let start = match &entry {
-            Entry::Host(entry) => entry.row.start,
-            Entry::Work(entry) => entry.row.start,
+            SorterEntry::Host(entry) => entry.row.start,
+            SorterEntry::Work(entry) => entry.row.start,
             _ => 0,
         };
         if start > LATEST {
@@ -236,11 +236,11 @@ impl<'r, 'c> Passing<'r, 'c> {
             return Ok(());
         }
         match entry {
-            Entry::Host(entry) => self.host(&entry, counts),
-            Entry::Work(entry) => self.work(&entry, counts),
-            Entry::Value(row) => self.value(&row, counts),
-            Entry::Memory(row) => self.memory(&row),
-            Entry::Counter(..) | Entry::Sample(..) => Ok(()),
+            SorterEntry::Host(entry) => self.host(&entry, counts),
+            SorterEntry::Work(entry) => self.work(&entry, counts),
+            SorterEntry::Value(row) => self.value(&row, counts),
+            SorterEntry::Memory(row) => self.memory(&row),
+            SorterEntry::Counter(..) | SorterEntry::Sample(..) => Ok(()),
         }
     }
 
@@ -258,7 +258,7 @@ impl<'r, 'c> Passing<'r, 'c> {
     }
 
     /// Passes on a row of the host.
-    fn host(&mut self, entry: &HostEntry, counts: &mut Counts) -> io::Result<()> {
+    fn host(&mut self, entry: &HostEntry, counts: &mut RowCounts) -> io::Result<()> {
         let (tables, row) = (self.tables, &entry.row);
         if matches!(row.kind, HostKind::Call(..)) && !self.stream.consumer.wants_calls() {
             return Ok(());
@@ -288,7 +288,7 @@ impl<'r, 'c> Passing<'r, 'c> {
                 HostKind::Slice(name, _) | HostKind::Instant(name, _) => texts.get(name),
             };
             let mut arguments = arguments;
-            arguments.push(Argument {
+            arguments.push(EventArgument {
                 name: "end",
                 value: Value::Uint(row.end),
             });
@@ -372,7 +372,7 @@ impl<'r, 'c> Passing<'r, 'c> {
         };
         let of_process = |process| Parent::Process(process_index(process));
         let (parent, name, kind) = match tables.lanes.all[place] {
-            Lane::Thread(process, thread) => match row {
+            HostLane::Thread(process, thread) => match row {
                 0 => {
                     let name = tables.threads.get(&(process, thread));
                     let name = name.cloned().unwrap_or_default();
@@ -384,7 +384,7 @@ impl<'r, 'c> Passing<'r, 'c> {
                     (parent, numbered("calls"), TrackKind::Slices)
                 }
             },
-            Lane::ThreadRanges(process, thread) => {
+            HostLane::ThreadRanges(process, thread) => {
                 let parent = Parent::Track(self.thread_track(process, thread)?);
                 let kind = match row {
                     0 => TrackKind::ThreadRanges(process_index(process), ThreadId(thread)),
@@ -392,13 +392,15 @@ impl<'r, 'c> Passing<'r, 'c> {
                 };
                 (parent, numbered("markers"), kind)
             }
-            Lane::Ranges(process) => (of_process(process), numbered("ranges"), TrackKind::Ranges),
-            Lane::Process(process, name) => (
+            HostLane::Ranges(process) => {
+                (of_process(process), numbered("ranges"), TrackKind::Ranges)
+            }
+            HostLane::Process(process, name) => (
                 of_process(process),
                 numbered(tables.texts.get(name)),
                 TrackKind::Slices,
             ),
-            Lane::OfThread(process, thread, name) => {
+            HostLane::OfThread(process, thread, name) => {
                 let parent = Parent::Track(self.thread_track(process, thread)?);
                 let name = numbered(tables.texts.get(name));
                 (parent, name, TrackKind::Slices)
@@ -414,14 +416,14 @@ impl<'r, 'c> Passing<'r, 'c> {
 
     /// The track of a thread.
     fn thread_track(&mut self, process: ProcessHandle, thread: u32) -> io::Result<TrackIndex> {
-        let lane = Lane::Thread(process, thread);
+        let lane = HostLane::Thread(process, thread);
         let place = self.tables.lanes.places.get(&lane);
         let place = place.ok_or_else(|| io::Error::other("a thread has no lane"))?;
         self.track(*place as usize, 0)
     }
 
     /// Passes on work.
-    fn work(&mut self, entry: &WorkEntry, counts: &mut Counts) -> io::Result<()> {
+    fn work(&mut self, entry: &WorkEntry, counts: &mut RowCounts) -> io::Result<()> {
         let (tables, row) = (self.tables, &entry.row);
         let unmeasured = row.start == 0 && row.end == 0;
         let impossible = is_impossible(row.start, row.end) || row.end == NO_END;
@@ -448,7 +450,7 @@ impl<'r, 'c> Passing<'r, 'c> {
         };
         let texts = &tables.texts;
         let mut arguments = arguments(texts, &entry.arguments);
-        arguments.extend(entry.counters.iter().map(|(name, value)| Argument {
+        arguments.extend(entry.counters.iter().map(|(name, value)| EventArgument {
             name: texts.get(*name),
             value: Value::Double(*value),
         }));
@@ -502,11 +504,11 @@ impl<'r, 'c> Passing<'r, 'c> {
             arguments: &arguments,
         })?;
         let running = match stage.kind {
-            WorkKind::Kernel => Running::Kernel(row.launch.and_then(|launch| {
+            WorkKind::Kernel => GaugedWork::Kernel(row.launch.and_then(|launch| {
                 let [x, y, z] = launch.workgroups()?.map(u64::from);
                 Some(x.saturating_mul(y).saturating_mul(z))
             })),
-            WorkKind::Copy => Running::Copy(row.bytes),
+            WorkKind::Copy => GaugedWork::Copy(row.bytes),
             _ => return Ok(()),
         };
         let units = tables.agents.get(queue_row.agent.0 as usize);
@@ -545,7 +547,7 @@ impl<'r, 'c> Passing<'r, 'c> {
     }
 
     /// Passes on a value of a counter that stands by itself.
-    fn value(&mut self, row: &ValueRow, counts: &mut Counts) -> io::Result<()> {
+    fn value(&mut self, row: &ValueRow, counts: &mut RowCounts) -> io::Result<()> {
         let place = row.counter.0 as usize;
         let track = match self.values[place] {
             Some(track) => track,
@@ -577,7 +579,7 @@ impl<'r, 'c> Passing<'r, 'c> {
         &mut self,
         entry: &WorkEntry,
         agent: AgentHandle,
-        counts: &mut Counts,
+        counts: &mut RowCounts,
     ) -> io::Result<()> {
         let (tables, row) = (self.tables, &entry.row);
         if row.start == 0 || is_impossible(row.start, row.end) {
@@ -662,8 +664,8 @@ impl<'r, 'c> Passing<'r, 'c> {
     }
 }
 
-fn arguments<'r>(texts: &'r super::Texts, rows: &[ArgumentRow]) -> Vec<Argument<'r>> {
-    let argument = |row: &ArgumentRow| Argument {
+fn arguments<'r>(texts: &'r super::TableTexts, rows: &[ArgumentRow]) -> Vec<EventArgument<'r>> {
+    let argument = |row: &ArgumentRow| EventArgument {
         name: texts.get(row.name),
         value: match row.value {
             ArgumentValue::Uint(value) => Value::Uint(value),

@@ -7,19 +7,19 @@ use std::cmp::Reverse;
 /// Most rows of one track. Events beyond them go to the last row.
 const MAX_ROWS: usize = 256;
 
-/// Sorts events into the order that [`Rows::place`] expects: by start, an outer event before those inside it.
+/// Sorts events into the order that [`TrackRows::place`] expects: by start, an outer event before those inside it.
 pub(super) fn order(start: u64, end: u64) -> (u64, Reverse<u64>) {
     (start, Reverse(end))
 }
 
 /// The rows of one track.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct TrackRows {
     /// For each row the ends of its open events, outermost first.
     rows: Vec<Vec<u64>>,
 }
 
-impl Rows {
+impl TrackRows {
     /// The row of an event that lasts from `start` to `end`, and how many events of that row it is in, where events may
     /// contain each other. `ended` is called for each event that has ended by then, with its row and its end.
     pub fn nest<E>(
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn work_that_overlaps_takes_a_further_row() {
-        let mut rows = Rows::default();
+        let mut rows = TrackRows::default();
         let placed = [(0, 10), (10, 20), (15, 30), (20, 21), (29, 30), (30, 31)];
         let placed = placed.map(|(start, end)| rows.follow(start, end));
         assert_eq!(placed, [0, 0, 1, 0, 0, 0]);
@@ -101,7 +101,7 @@ mod tests {
                 event.1 += event.0;
             }
             events.sort_by_key(|(start, end)| order(*start, *end));
-            let mut rows = Rows::default();
+            let mut rows = TrackRows::default();
             let mut open: Vec<Vec<u64>> = Vec::new();
             let (mut begun, mut ended) = (0, 0);
             for (start, end) in events {

@@ -4,14 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
-use super::join::Entry;
+use super::join::SorterEntry;
 use super::pack::Pack;
 use super::pass_on::{process_index, time};
 use super::{
-    AgentHandle, Counts, ProcessHandle, QueueHandle, SampleRow, StageHandle, Tables, TextId,
+    AgentHandle, ProcessHandle, QueueHandle, RowCounts, SampleRow, StageHandle, Tables, TextHandle,
     WorkRow,
 };
-use gputrail_code::aggregate::{Address, Outcome};
+use gputrail_code::aggregate::{Address, WaveOutcome};
 use gputrail_record::{
     Absent, AgentId, CodeObjectId, CorrelationId, ExternalId, HardwareId, KernelId, QueueId,
     SamplingMethod, WorkId,
@@ -29,36 +29,36 @@ const PART: usize = 1000;
 
 /// Where a dispatch ran, and what.
 #[derive(Copy, Clone)]
-struct Ran {
+struct RanDispatch {
     agent: AgentHandle,
     queue: QueueHandle,
     stage: StageHandle,
 }
 
 /// An agent, a kernel, a place and an outcome.
-type CountKey = (AgentId, KernelId, u32, Outcome);
+type CountKey = (AgentId, KernelId, u32, WaveOutcome);
 /// Samples with a key, and latency samples among them.
-type Counted = (CountKey, (u64, u64));
+type KeyedCount = (CountKey, (u64, u64));
 
 /// The number of dispatches by process, agent and kernel.
 #[derive(Debug, Default)]
-pub(super) struct Sampled {
+pub(super) struct DispatchCounts {
     dispatches: HashMap<(ProcessHandle, AgentId, KernelId), u64>,
 }
 
 /// Ids as records have them: from 1, 0 for none.
-fn agent_id(ran: Option<&Ran>) -> AgentId {
+fn agent_id(ran: Option<&RanDispatch>) -> AgentId {
     AgentId(ran.map_or(0, |ran| ran.agent.0.wrapping_add(1)))
 }
 
-fn kernel_id(ran: Option<&Ran>) -> KernelId {
+fn kernel_id(ran: Option<&RanDispatch>) -> KernelId {
     KernelId(ran.map_or(0, |ran| ran.stage.0 + 1))
 }
 
-impl Ran {
-    fn new(tables: &Tables, (queue, stage): (QueueHandle, StageHandle)) -> Option<Ran> {
+impl RanDispatch {
+    fn new(tables: &Tables, (queue, stage): (QueueHandle, StageHandle)) -> Option<RanDispatch> {
         let agent = tables.queues.get(queue.0)?.agent;
-        Some(Ran {
+        Some(RanDispatch {
             agent,
             queue,
             stage,
@@ -66,10 +66,10 @@ impl Ran {
     }
 }
 
-impl Sampled {
+impl DispatchCounts {
     /// Counts a dispatch.
     pub fn ran(&mut self, tables: &Tables, row: &WorkRow) {
-        let ran = Ran::new(tables, (row.queue, row.stage));
+        let ran = RanDispatch::new(tables, (row.queue, row.stage));
         let key = (row.process, agent_id(ran.as_ref()), kernel_id(ran.as_ref()));
         *self.dispatches.entry(key).or_default() += 1;
     }
@@ -80,11 +80,11 @@ impl Sampled {
         tables: &Tables,
         samples: Sorter,
         stream: &mut Stream<'_>,
-        counts: &mut Counts,
+        counts: &mut RowCounts,
     ) -> io::Result<()> {
-        let mut process: Option<OfProcess<'_>> = None;
+        let mut process: Option<PassedSamples<'_>> = None;
         samples.drain(|_, mut bytes| {
-            let Entry::Sample(sample, ran) = Entry::unpack(&mut bytes) else {
+            let SorterEntry::Sample(sample, ran) = SorterEntry::unpack(&mut bytes) else {
                 return Ok(());
             };
             counts.samples += 1;
@@ -92,12 +92,12 @@ impl Sampled {
                 .as_ref()
                 .is_none_or(|own| own.process != sample.process)
             {
-                let next = OfProcess::new(tables, sample.process);
+                let next = PassedSamples::new(tables, sample.process);
                 if let Some(ended) = process.replace(next) {
                     ended.end(self, stream)?;
                 }
             }
-            let ran = ran.and_then(|ran| Ran::new(tables, ran));
+            let ran = ran.and_then(|ran| RanDispatch::new(tables, ran));
             match &mut process {
                 Some(process) => process.add(&sample, ran.as_ref(), stream),
                 None => Ok(()),
@@ -108,25 +108,25 @@ impl Sampled {
 }
 
 /// The samples of one process.
-struct OfProcess<'r> {
+struct PassedSamples<'r> {
     tables: &'r Tables,
     process: ProcessHandle,
     flame: Flame,
     stalls: Stalls,
-    parts: Parts<'r>,
+    parts: SampleParts<'r>,
     /// By agent, kernel, place and outcome: samples and latency samples.
     counts: HashMap<CountKey, (u64, u64)>,
     totals: HashMap<(AgentId, KernelId), SampleTotals>,
 }
 
-impl<'r> OfProcess<'r> {
-    fn new(tables: &'r Tables, process: ProcessHandle) -> OfProcess<'r> {
-        OfProcess {
+impl<'r> PassedSamples<'r> {
+    fn new(tables: &'r Tables, process: ProcessHandle) -> PassedSamples<'r> {
+        PassedSamples {
             tables,
             process,
             flame: Flame::default(),
             stalls: Stalls::default(),
-            parts: Parts::new(tables, process),
+            parts: SampleParts::new(tables, process),
             counts: HashMap::new(),
             totals: HashMap::new(),
         }
@@ -135,7 +135,7 @@ impl<'r> OfProcess<'r> {
     fn add(
         &mut self,
         sample: &SampleRow,
-        ran: Option<&Ran>,
+        ran: Option<&RanDispatch>,
         stream: &mut Stream<'_>,
     ) -> io::Result<()> {
         let (agent, kernel) = (agent_id(ran), kernel_id(ran));
@@ -192,7 +192,7 @@ impl<'r> OfProcess<'r> {
         )
     }
 
-    fn end(mut self, sampled: &Sampled, stream: &mut Stream<'_>) -> io::Result<()> {
+    fn end(mut self, sampled: &DispatchCounts, stream: &mut Stream<'_>) -> io::Result<()> {
         let tables = self.tables;
         let index = process_index(self.process);
         self.stalls
@@ -201,7 +201,7 @@ impl<'r> OfProcess<'r> {
             .finish(stream, index, |stack| frames(tables, self.process, stack))?;
         let mut counts: Vec<_> = self.counts.into_iter().collect();
         counts.sort_unstable_by_key(|(key, _)| *key);
-        let place = |(key, _): &Counted| (key.0, key.1, key.2);
+        let place = |(key, _): &KeyedCount| (key.0, key.1, key.2);
         for counted in counts.chunk_by(|one, other| place(one) == place(other)) {
             let (agent, kernel, at) = place(&counted[0]);
             self.parts
@@ -279,20 +279,20 @@ fn frames(tables: &Tables, process: ProcessHandle, stack: &Stack) -> Vec<StackFr
 }
 
 /// Counts, in parts. Ids are declared with their first use.
-struct Parts<'r> {
+struct SampleParts<'r> {
     tables: &'r Tables,
     process: ProcessHandle,
     next: Samples,
-    texts: HashSet<TextId>,
+    texts: HashSet<TextHandle>,
     agents: HashSet<AgentId>,
     kernels: HashSet<KernelId>,
     objects: HashSet<CodeObjectId>,
     places: HashSet<u32>,
 }
 
-impl<'r> Parts<'r> {
-    fn new(tables: &'r Tables, process: ProcessHandle) -> Parts<'r> {
-        Parts {
+impl<'r> SampleParts<'r> {
+    fn new(tables: &'r Tables, process: ProcessHandle) -> SampleParts<'r> {
+        SampleParts {
             tables,
             process,
             next: Samples {
@@ -350,8 +350,8 @@ impl<'r> Parts<'r> {
         });
     }
 
-    fn text(&mut self, text: TextId) -> u32 {
-        if text != TextId::default() && self.texts.insert(text) {
+    fn text(&mut self, text: TextHandle) -> u32 {
+        if text != TextHandle::default() && self.texts.insert(text) {
             let content = self.tables.texts.get(text).to_owned();
             self.next.texts.push((text.0, content));
         }
@@ -362,7 +362,7 @@ impl<'r> Parts<'r> {
     fn raw(
         &mut self,
         consumer: &mut dyn Consumer,
-        ran: Option<&Ran>,
+        ran: Option<&RanDispatch>,
         sample: RawSample,
     ) -> io::Result<()> {
         self.declare(agent_id(ran), kernel_id(ran), sample.address - 1);
@@ -380,7 +380,7 @@ impl<'r> Parts<'r> {
         agent: AgentId,
         kernel: KernelId,
         place: u32,
-        counted: &[Counted],
+        counted: &[KeyedCount],
     ) -> io::Result<()> {
         self.declare(agent, kernel, place);
         let outcomes = counted

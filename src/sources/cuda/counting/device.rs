@@ -1,18 +1,18 @@
 //! What CUDA's devices count, as the counter collection service is told, and what it asks of them.
 
-use super::host::{self, ChipMetrics, Host, Unavailable, step};
-use super::range::Ranges;
+use super::host::{self, ChipMetrics, MetricHost, Unavailable, step};
+use super::range::ProfiledRanges;
 use super::{
-    COUNTS_EVENTS, CountedAgent, CountedBy, RangeValues, STATE, acquire, ffi, flush_times, release,
-    report,
+    COUNTS_EVENTS, CountedBy, ProfiledAgent, RangeValues, STATE, acquire, ffi, flush_times,
+    release, report,
 };
 use crate::cuda::cupti;
-use crate::cuda::devices::{Device, WHERE_USED};
+use crate::cuda::devices::{CudaDevice, WHERE_USED};
 use crate::cuda::enabling::{self, IS_COUNTING};
 use crate::cuda::events::ffi::EventApi;
 use crate::cuda::events::{self, DeviceEvents};
 use crate::cuda::ffi::{Cupti, SUCCESS, call};
-use crate::cuda::inside::Inside;
+use crate::cuda::inside::InsideCupti;
 use crate::cuda::objects::OBJECTS;
 use crate::cuda::session::current_session;
 use core::ffi::CStr;
@@ -45,7 +45,7 @@ struct CountedDevice {
 }
 
 /// Offers a device to the counter collection service, and counts on it if the recording asks for that.
-pub(in crate::cuda) fn offer(agent: AgentId, device: &Device) {
+pub(in crate::cuda) fn offer(agent: AgentId, device: &CudaDevice) {
     let Some(board) = process::board() else {
         return;
     };
@@ -83,7 +83,7 @@ impl RangeCounter for RangesOf {
         let Some(session) = current_session() else {
             return Vec::new();
         };
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         // Launches in progress belong to the range.
         acquire();
         let mut state = STATE.lock();
@@ -124,8 +124,8 @@ impl CountedDevice {
                 cupti.version()
             ));
         }
-        let _inside = Inside::begin();
-        let failed = |failed: host::Failed| failed.to_string();
+        let _inside = InsideCupti::begin();
+        let failed = |failed: host::FailedStep| failed.to_string();
         let mut params = ffi::Initialize::new();
         // SAFETY: no parameters.
         unsafe { step!(cupti, cuptiProfilerInitialize, params) }.map_err(failed)?;
@@ -166,10 +166,10 @@ impl CountedDevice {
         if self.capability >= events::TOO_NEW {
             return Err("the Event and Metric APIs do not support it".to_owned());
         }
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         let library = cupti::open().map_err(|error| error.to_string())?.library;
         let read = DeviceEvents::read(EventApi::of(&library), self.number as i32, &self.name);
-        let read = read.map_err(|refused| host::Failed::from(refused).to_string())?;
+        let read = read.map_err(|refused| host::FailedStep::from(refused).to_string())?;
         if read.definitions().is_empty() {
             Err("the Event and Metric APIs tell no event of it".to_owned())
         } else {
@@ -186,8 +186,9 @@ impl CountedDevice {
             };
             let (architecture, by) = match chip.map_err(|why| (why, events)) {
                 Ok(chip) => {
-                    let names = current_session()
-                        .and_then(|session| Host::new(&session.cupti, &chip).ok()?.names().ok());
+                    let names = current_session().and_then(|session| {
+                        MetricHost::new(&session.cupti, &chip).ok()?.names().ok()
+                    });
                     let plain = |(name, _): (String, _)| LibraryCounter {
                         name,
                         description: String::new(),
@@ -263,11 +264,11 @@ impl Provider<CountingRequest> for CountedDevice {
             .wanted()
             .iter()
             .map(|index| name(*index).unwrap_or_default());
-        let counted = CountedAgent {
+        let counted = ProfiledAgent {
             ranges: if is_range {
-                Ranges::Pushed
+                ProfiledRanges::Pushed
             } else {
-                Ranges::Kernels
+                ProfiledRanges::Kernels
             },
             range: None,
             ended: Vec::new(),
@@ -312,7 +313,7 @@ impl Provider<CountingRequest> for CountedDevice {
         let Some(session) = current_session() else {
             return;
         };
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         acquire();
         flush_times();
         let mut state = STATE.lock();
@@ -332,10 +333,10 @@ impl Provider<CountingRequest> for CountedDevice {
 
     fn flush(&self) {
         // Not in a call of CUPTI's, which may wait for a lock that the caller holds, nor while a kernel is launched.
-        if Inside::is_set() {
+        if InsideCupti::is_set() {
             return;
         }
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         if acquire() {
             flush_times();
             STATE.lock().write_read(false);

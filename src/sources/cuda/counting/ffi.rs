@@ -64,7 +64,7 @@ macro_rules! structures {
     };
 }
 
-pub(in crate::cuda) type Text = *const c_char;
+pub(in crate::cuda) type ProfilerText = *const c_char;
 
 structures! {
     /// CUPTI: `CUpti_Profiler_Initialize_Params`.
@@ -82,22 +82,22 @@ structures! {
         api: u32,
     }
     /// CUPTI: `CUpti_Device_GetChipName_Params`.
-    ChipName { device: usize, name: Text, }
+    ChipName { device: usize, name: ProfilerText, }
     /// CUPTI: `CUpti_Profiler_Host_Initialize_Params`.
-    HostInitialize { profiler: u32, chip: Text, availability: *const u8, host: *mut c_void, }
+    HostInitialize { profiler: u32, chip: ProfilerText, availability: *const u8, host: *mut c_void, }
     /// CUPTI: `CUpti_Profiler_Host_Deinitialize_Params`.
     HostDeinitialize { host: *mut c_void, }
     /// CUPTI: `CUpti_Profiler_Host_GetBaseMetrics_Params`.
-    BaseMetrics { host: *mut c_void, kind: u32, names: *const Text, count: usize, }
+    BaseMetrics { host: *mut c_void, kind: u32, names: *const ProfilerText, count: usize, }
     /// CUPTI: `CUpti_Profiler_Host_GetSubMetrics_Params`.
-    SubMetrics { host: *mut c_void, kind: u32, metric: Text, count: usize, names: *const Text, }
+    SubMetrics { host: *mut c_void, kind: u32, metric: ProfilerText, count: usize, names: *const ProfilerText, }
     /// CUPTI: `CUpti_Profiler_Host_GetMetricProperties_Params`.
     MetricProperties {
         host: *mut c_void,
-        metric: Text,
-        description: Text,
-        hardware: Text,
-        unit: Text,
+        metric: ProfilerText,
+        description: ProfilerText,
+        hardware: ProfilerText,
+        unit: ProfilerText,
         kind: u32,
     }
     /// CUPTI: `CUpti_Profiler_Host_EvaluateToGpuValues_Params`.
@@ -106,12 +106,12 @@ structures! {
         image: *const u8,
         image_size: usize,
         range: usize,
-        names: *const Text,
+        names: *const ProfilerText,
         count: usize,
         values: *mut f64,
     }
     /// CUPTI: `CUpti_Profiler_Host_ConfigAddMetrics_Params`.
-    AddMetrics { host: *mut c_void, names: *const Text, count: usize, }
+    AddMetrics { host: *mut c_void, names: *const ProfilerText, count: usize, }
     /// CUPTI: `CUpti_Profiler_Host_GetConfigImageSize_Params`.
     ConfigSize { host: *mut c_void, bytes: usize, }
     /// CUPTI: `CUpti_Profiler_Host_GetConfigImage_Params`.
@@ -123,7 +123,7 @@ structures! {
     /// CUPTI: `CUpti_RangeProfiler_Start_Params`, `CUpti_RangeProfiler_Disable_Params`, `CUpti_RangeProfiler_PopRange_Params`.
     OfProfiler { profiler: *mut c_void, }
     /// CUPTI: `CUpti_RangeProfiler_PushRange_Params`.
-    PushRange { profiler: *mut c_void, name: Text, }
+    PushRange { profiler: *mut c_void, name: ProfilerText, }
     /// CUPTI: `CUpti_RangeProfiler_Stop_Params`.
     Stop { profiler: *mut c_void, pass: usize, level: usize, is_complete: u8, }
     /// CUPTI: `CUpti_RangeProfiler_SetConfig_Params`.
@@ -146,7 +146,7 @@ structures! {
     /// CUPTI: `CUpti_RangeProfiler_GetCounterDataSize_Params`.
     DataSize {
         profiler: *mut c_void,
-        names: *const Text,
+        names: *const ProfilerText,
         count: usize,
         most_ranges: usize,
         most_nodes: u32,

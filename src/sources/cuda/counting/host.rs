@@ -1,9 +1,9 @@
 //! Metrics of a chip by CUPTI's profiler host interface, which needs no device: names, units, passes, the configuration of
 //! the hardware, and values.
 
-use super::ffi::{self as profiler, Text};
-use crate::cuda::events::Refusal;
-use crate::cuda::ffi::{Cupti, SUCCESS, Status, call};
+use super::ffi::{self as profiler, ProfilerText};
+use crate::cuda::events::FailedFunction;
+use crate::cuda::ffi::{Cupti, CuptiStatus, SUCCESS, call};
 use crate::cuda::library;
 use crate::cuda::metrics::{LIBRARY, MetricKind};
 use crate::cuda::notes::why;
@@ -18,19 +18,19 @@ use std::sync::Once;
 
 /// A function that failed, and its status.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(in crate::cuda) struct Failed {
+pub(in crate::cuda) struct FailedStep {
     pub step: &'static str,
-    pub status: Status,
+    pub status: CuptiStatus,
 }
 
-impl From<Refusal> for Failed {
-    fn from(refused: Refusal) -> Failed {
-        let Refusal { step, status } = refused;
-        Failed { step, status }
+impl From<FailedFunction> for FailedStep {
+    fn from(refused: FailedFunction) -> FailedStep {
+        let FailedFunction { step, status } = refused;
+        FailedStep { step, status }
     }
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for FailedStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.step, why(self.status))
     }
@@ -42,7 +42,7 @@ macro_rules! step {
     ($cupti:expr, $name:ident, $params:expr) => {
         match call!($cupti, $name(&raw mut $params)) {
             Some(SUCCESS) => Ok(()),
-            status => Err($crate::cuda::counting::host::Failed {
+            status => Err($crate::cuda::counting::host::FailedStep {
                 step: stringify!($name),
                 status: status.unwrap_or(crate::cuda::ffi::NOT_IMPLEMENTED),
             }),
@@ -52,13 +52,13 @@ macro_rules! step {
 pub(super) use step;
 
 /// CUPTI's object for the metrics of a chip. Metrics that are added stay.
-pub(in crate::cuda) struct Host<'c> {
+pub(in crate::cuda) struct MetricHost<'c> {
     cupti: &'c Cupti,
     object: *mut c_void,
 }
 
 /// The names of a chip's metrics without their forms, and their kinds.
-pub(in crate::cuda) type Names = Vec<(String, MetricKind)>;
+pub(in crate::cuda) type MetricNames = Vec<(String, MetricKind)>;
 
 /// Opens the library that CUPTI's profiler host interface asks, where it lies beside libcupti. CUPTI looks for it where
 /// the loader does, and finds one that is in the process.
@@ -75,20 +75,20 @@ fn open_metric_library(cupti: &Cupti) {
     });
 }
 
-impl<'c> Host<'c> {
-    pub fn new(cupti: &'c Cupti, chip: &CStr) -> Result<Host<'c>, Failed> {
+impl<'c> MetricHost<'c> {
+    pub fn new(cupti: &'c Cupti, chip: &CStr) -> Result<MetricHost<'c>, FailedStep> {
         open_metric_library(cupti);
         let mut params = profiler::HostInitialize::new();
         params.chip = chip.as_ptr();
         // SAFETY: `chip` is a text that CUPTI reads in the call.
         unsafe { step!(cupti, cuptiProfilerHostInitialize, params) }?;
         let object = params.host;
-        Ok(Host { cupti, object })
+        Ok(MetricHost { cupti, object })
     }
 
     /// The names of all metrics, sorted. Some are of one configuration of the hardware, which stands before the name
     /// (`CTC.TriageCompute.ctc__rx_bytes`); of those that are listed without it, too, only that name is returned.
-    pub fn names(&self) -> Result<Names, Failed> {
+    pub fn names(&self) -> Result<MetricNames, FailedStep> {
         let mut all = BTreeMap::new();
         for kind in MetricKind::ALL {
             let mut params = profiler::BaseMetrics::new();
@@ -108,7 +108,7 @@ impl<'c> Host<'c> {
     }
 
     /// The forms of a metric: `sum`, `sum.per_second`. CUPTI tells them for a metric in one of its forms.
-    pub fn forms(&self, name: &str, kind: MetricKind) -> Result<Vec<String>, Failed> {
+    pub fn forms(&self, name: &str, kind: MetricKind) -> Result<Vec<String>, FailedStep> {
         let name = format!("{name}{}", kind.default_form());
         let name = CString::new(name).unwrap_or_default();
         let mut params = profiler::SubMetrics::new();
@@ -123,7 +123,7 @@ impl<'c> Host<'c> {
     }
 
     /// The description, the hardware unit and the unit of a metric in one of its forms.
-    pub fn properties(&self, name: &str) -> Result<[String; 3], Failed> {
+    pub fn properties(&self, name: &str) -> Result<[String; 3], FailedStep> {
         let name = CString::new(name).unwrap_or_default();
         let mut params = profiler::MetricProperties::new();
         (params.host, params.metric) = (self.object, name.as_ptr());
@@ -135,7 +135,7 @@ impl<'c> Host<'c> {
     }
 
     /// Adds metrics, and returns the configuration of the hardware for all that were added.
-    pub fn configure(&self, names: &[Text]) -> Result<Vec<u8>, Failed> {
+    pub fn configure(&self, names: &[ProfilerText]) -> Result<Vec<u8>, FailedStep> {
         let mut params = profiler::AddMetrics::new();
         params.host = self.object;
         (params.names, params.count) = (names.as_ptr(), names.len());
@@ -156,7 +156,7 @@ impl<'c> Host<'c> {
     }
 
     /// The passes of a configuration.
-    pub fn passes(&self, image: &[u8]) -> Result<usize, Failed> {
+    pub fn passes(&self, image: &[u8]) -> Result<usize, FailedStep> {
         let mut params = profiler::Passes::new();
         (params.bytes, params.image) = (image.len(), image.as_ptr());
         // SAFETY: `image` has as many bytes as stated, and CUPTI reads it in the call.
@@ -165,7 +165,12 @@ impl<'c> Host<'c> {
     }
 
     /// The values of metrics in a range of what was counted.
-    pub fn evaluate(&self, data: &[u8], range: usize, names: &[Text]) -> Result<Vec<f64>, Failed> {
+    pub fn evaluate(
+        &self,
+        data: &[u8],
+        range: usize,
+        names: &[ProfilerText],
+    ) -> Result<Vec<f64>, FailedStep> {
         let mut values = vec![0.0; names.len()];
         let mut params = profiler::Evaluate::new();
         (params.host, params.range) = (self.object, range);
@@ -179,7 +184,7 @@ impl<'c> Host<'c> {
     }
 }
 
-impl Drop for Host<'_> {
+impl Drop for MetricHost<'_> {
     fn drop(&mut self) {
         let mut params = profiler::HostDeinitialize::new();
         params.host = self.object;
@@ -191,7 +196,7 @@ impl Drop for Host<'_> {
 /// # Safety
 ///
 /// `text` is null or a text with a terminating zero.
-unsafe fn text(text: Text) -> String {
+unsafe fn text(text: ProfilerText) -> String {
     match text.is_null() {
         true => String::new(),
         // SAFETY: `text` is not null, so that it ends with a 0; it is copied.
@@ -204,7 +209,7 @@ unsafe fn text(text: Text) -> String {
 /// # Safety
 ///
 /// `first` is null or leads to `count` texts.
-unsafe fn texts(first: *const Text, count: usize) -> Vec<String> {
+unsafe fn texts(first: *const ProfilerText, count: usize) -> Vec<String> {
     if first.is_null() {
         return Vec::new();
     }
@@ -219,7 +224,7 @@ pub(super) struct ChipMetrics {
     pub device: String,
     pub chip: CString,
     /// The names, once they have been asked for.
-    names: QuietMutex<Option<Names>>,
+    names: QuietMutex<Option<MetricNames>>,
 }
 
 impl ChipMetrics {
@@ -235,10 +240,10 @@ impl ChipMetrics {
     /// Calls `ask` with an object for the chip and the names of its metrics.
     fn with<R>(
         &self,
-        ask: impl FnOnce(&Host<'_>, &Names) -> Result<R, Failed>,
+        ask: impl FnOnce(&MetricHost<'_>, &MetricNames) -> Result<R, FailedStep>,
     ) -> Result<R, String> {
         let session = current_session().ok_or("CUPTI is not in use in this process")?;
-        let asked = Host::new(&session.cupti, &self.chip).and_then(|host| {
+        let asked = MetricHost::new(&session.cupti, &self.chip).and_then(|host| {
             let mut known = self.names.lock();
             let names = match known.take() {
                 Some(names) => names,
@@ -265,7 +270,7 @@ pub(in crate::cuda) fn bare(name: &str) -> &str {
 
 /// The metric that is called `name`, its kind, and the form behind it. `name` may have a configuration of the hardware before
 /// it, or lack it.
-fn split<'n>(names: &'n Names, name: &'n str) -> Option<(&'n str, MetricKind, &'n str)> {
+fn split<'n>(names: &'n MetricNames, name: &'n str) -> Option<(&'n str, MetricKind, &'n str)> {
     let (base, form) = base_and_form(name);
     let is_base = |known: &&(String, MetricKind)| bare(&known.0).eq_ignore_ascii_case(base);
     let (known, kind) = names.iter().find(is_base)?;
@@ -298,10 +303,10 @@ fn usage(name: &str, unit: &str) -> Usage {
 
 /// The metric that is called `name`, in a form of its own or the first one of its kind; else the nearest names.
 pub(super) fn define(
-    host: &Host<'_>,
-    names: &Names,
+    host: &MetricHost<'_>,
+    names: &MetricNames,
     name: &str,
-) -> Result<Result<LibraryCounter, Vec<String>>, Failed> {
+) -> Result<Result<LibraryCounter, Vec<String>>, FailedStep> {
     let Some((base, kind, form)) = split(names, name) else {
         let all = names.iter().map(|(name, _)| name.as_str());
         return Ok(Err(nearest(base_and_form(name).0, all)));
@@ -332,12 +337,12 @@ pub(super) fn define(
 }
 
 /// The passes in which metrics, named with their forms, are counted together.
-pub(super) fn passes(host: &Host<'_>, names: &[&str]) -> Result<usize, Failed> {
+pub(super) fn passes(host: &MetricHost<'_>, names: &[&str]) -> Result<usize, FailedStep> {
     let names: Vec<CString> = names
         .iter()
         .map(|name| CString::new(*name).unwrap_or_default())
         .collect();
-    let texts: Vec<Text> = names.iter().map(|name| name.as_ptr()).collect();
+    let texts: Vec<ProfilerText> = names.iter().map(|name| name.as_ptr()).collect();
     host.passes(&host.configure(&texts)?)
 }
 

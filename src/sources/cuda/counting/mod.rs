@@ -29,15 +29,15 @@ pub(super) use device::offer;
 use super::cupti;
 use super::enabling::is_counting;
 use super::events::groups::{EventGroups, EventValues};
-use super::events::{Counted, DeviceEvents};
-use super::ffi::{CONTEXT_DESTROYED, CallbackData, Cuda, SUCCESS, call};
-use super::functions::{Effect, Function};
+use super::events::{CuptiCounter, DeviceEvents};
+use super::ffi::{CONTEXT_DESTROYED, CallData, Cuda, SUCCESS, call};
+use super::functions::{CudaFunction, Effect};
 use super::inner;
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::objects::OBJECTS;
 use super::recent::{RECENT, note_unrecorded};
 use super::sampling::ffi::Resource;
-use super::session::{Session, current_session};
+use super::session::{CuptiSession, current_session};
 use core::ffi::{CStr, c_void};
 use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::sync::PerProcess;
@@ -46,7 +46,7 @@ use gputrail_collect::counting::CountingDelivery;
 use gputrail_collect::counting::values::{Subject, ValueRecords};
 use gputrail_collect::process;
 use gputrail_record::{AgentId, CounterInvalid, NoteKind, count};
-use range::{RangeProfiler, Ranges};
+use range::{ProfiledRanges, RangeProfiler};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -73,7 +73,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// The counting of this process.
 #[derive(Default)]
 struct CountingState {
-    agents: HashMap<AgentId, CountedAgent>,
+    agents: HashMap<AgentId, ProfiledAgent>,
     contexts: Vec<CountedContext>,
     /// Kernels that were counted by events.
     read: Vec<ReadKernel>,
@@ -84,8 +84,8 @@ struct CountingState {
     has_complained: bool,
 }
 
-struct CountedAgent {
-    ranges: Ranges,
+struct ProfiledAgent {
+    ranges: ProfiledRanges,
     /// The name of the range that is counted now.
     range: Option<CString>,
     /// The values of contexts that were destroyed in this range.
@@ -107,7 +107,7 @@ enum CountedBy {
     Nothing,
 }
 
-impl CountedAgent {
+impl ProfiledAgent {
     /// The chip of a device that the range profiler counts on.
     fn chip(&self) -> &CStr {
         match &self.by {
@@ -117,7 +117,7 @@ impl CountedAgent {
     }
 
     /// The events and metrics of the Event and Metric APIs that are counted, in the order of the set's names.
-    fn counted(&self, device: &DeviceEvents) -> Vec<Counted> {
+    fn counted(&self, device: &DeviceEvents) -> Vec<CuptiCounter> {
         let names = self.names.iter().filter_map(|name| name.to_str().ok());
         let found = names.filter_map(|name| device.find(name));
         found.map(|found| found.counted.clone()).collect()
@@ -177,7 +177,7 @@ fn driver() -> Option<&'static Cuda> {
 }
 
 /// Waits for the stream that a call has launched work into.
-fn wait_for_stream(function: &Function, data: &CallbackData) {
+fn wait_for_stream(function: &CudaFunction, data: &CallData) {
     // SAFETY: CUPTI's description of a call of this function.
     let stream = unsafe { inner::launch_stream(function, data) };
     let stream = core::ptr::without_provenance_mut(stream as usize);
@@ -188,7 +188,7 @@ fn wait_for_stream(function: &Function, data: &CallbackData) {
 }
 
 /// Whether a call launches a kernel into a stream that is being captured: it becomes a node of a graph, and does not run.
-fn is_captured(function: &Function, data: &CallbackData) -> bool {
+fn is_captured(function: &CudaFunction, data: &CallData) -> bool {
     let driver = driver();
     // SAFETY: CUPTI's description of a call of this function.
     let stream = unsafe { inner::launch_stream(function, data) };
@@ -203,7 +203,7 @@ fn is_captured(function: &Function, data: &CallbackData) -> bool {
 
 /// A launch begins.
 #[cold]
-pub(super) fn before(function: &Function, data: &CallbackData) {
+pub(super) fn before(function: &CudaFunction, data: &CallData) {
     let Some(session) = current_session() else {
         return;
     };
@@ -226,19 +226,19 @@ pub(super) fn before(function: &Function, data: &CallbackData) {
         return;
     };
     let name = match (counted.ranges, &counted.range) {
-        (Ranges::Kernels, _) if effect == Effect::LaunchGraph => {
+        (ProfiledRanges::Kernels, _) if effect == Effect::LaunchGraph => {
             state.graphs += 1;
             return;
         }
-        (Ranges::Kernels, _) => c"",
-        (Ranges::Pushed, Some(name)) => name,
-        (Ranges::Pushed, None) => return,
+        (ProfiledRanges::Kernels, _) => c"",
+        (ProfiledRanges::Pushed, Some(name)) => name,
+        (ProfiledRanges::Pushed, None) => return,
     };
     let context = &mut state.contexts[place];
     if let Some(groups) = &mut context.groups {
         if let Err(refused) = groups.enable() {
             context.groups = None;
-            state.complain(&host::Failed::from(refused).to_string());
+            state.complain(&host::FailedStep::from(refused).to_string());
         }
         return state.write_read(false);
     }
@@ -251,7 +251,7 @@ pub(super) fn before(function: &Function, data: &CallbackData) {
 }
 
 /// Disables a profiler that has failed. Its memory is CUPTI's to write to until then.
-fn give_up(profiler: &mut Option<RangeProfiler>, session: &Session) {
+fn give_up(profiler: &mut Option<RangeProfiler>, session: &CuptiSession) {
     if let Some(profiler) = profiler.take() {
         profiler.disable(&session.cupti);
     }
@@ -259,7 +259,7 @@ fn give_up(profiler: &mut Option<RangeProfiler>, session: &Session) {
 
 /// A launch has ended.
 #[cold]
-pub(super) fn after(function: &Function, data: &CallbackData) {
+pub(super) fn after(function: &CudaFunction, data: &CallData) {
     if OWNER.load(Ordering::Relaxed) != thread_id() {
         return;
     }
@@ -326,7 +326,7 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
 
 impl CountingState {
     /// The place of a context whose agent is counted.
-    fn context(&mut self, session: &Session, handle: *mut c_void) -> Option<usize> {
+    fn context(&mut self, session: &CuptiSession, handle: *mut c_void) -> Option<usize> {
         let known = self
             .contexts
             .iter()
@@ -352,7 +352,7 @@ impl CountingState {
                 let wanted = counted.counted(device);
                 EventGroups::create(device, handle, &wanted)
                     .map(|made| groups = Some(made))
-                    .map_err(host::Failed::from)
+                    .map_err(host::FailedStep::from)
             }
             CountedBy::Nothing => Ok(()),
         };
@@ -376,9 +376,10 @@ impl CountingState {
     }
 
     /// Ends the profiler of a context after a launch, and writes the values of its kernel, unless the launch has failed.
-    fn read_kernel(&mut self, session: &Session, place: usize, kernel: Option<Subject>) {
+    fn read_kernel(&mut self, session: &CuptiSession, place: usize, kernel: Option<Subject>) {
         let context = &mut self.contexts[place];
-        let of_kernel = |one: &&mut RangeProfiler| one.is_begun && one.ranges() == Ranges::Kernels;
+        let of_kernel =
+            |one: &&mut RangeProfiler| one.is_begun && one.ranges() == ProfiledRanges::Kernels;
         let (Some(profiler), Some(counted)) = (
             context.profiler.as_mut().filter(of_kernel),
             self.agents.get(&context.agent),
@@ -434,7 +435,7 @@ impl CountingState {
             Err(refused) => {
                 context.groups = None;
                 self.missing += 1;
-                self.complain(&host::Failed::from(refused).to_string());
+                self.complain(&host::FailedStep::from(refused).to_string());
             }
         }
     }
@@ -481,7 +482,7 @@ impl CountingState {
     }
 
     /// Ends the range of a context, if it has begun, and keeps its values for the end of the range.
-    fn read_range(&mut self, session: &Session, place: usize) {
+    fn read_range(&mut self, session: &CuptiSession, place: usize) {
         let context = &mut self.contexts[place];
         let (Some(profiler), Some(counted)) = (
             context.profiler.as_mut().filter(|one| one.is_begun),
@@ -501,7 +502,7 @@ impl CountingState {
     }
 
     /// Writes the values of contexts, and gives up their profilers.
-    fn disable(&mut self, session: &Session, which: impl Fn(&CountedContext) -> bool) {
+    fn disable(&mut self, session: &CuptiSession, which: impl Fn(&CountedContext) -> bool) {
         for place in (0..self.contexts.len()).rev() {
             if which(&self.contexts[place]) {
                 self.read_kernel(session, place, None);
@@ -533,8 +534,8 @@ fn report(text: &str) {
 }
 
 /// The process ends: writes the last values, and notes what is missing.
-pub(super) fn end(session: &Session) {
-    let _inside = Inside::begin();
+pub(super) fn end(session: &CuptiSession) {
+    let _inside = InsideCupti::begin();
     acquire();
     flush_times();
     let mut state = STATE.lock();

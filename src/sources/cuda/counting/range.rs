@@ -2,10 +2,10 @@
 //! metrics take passes; or there is one range, which is pushed and popped and counted in one pass.
 
 use super::ffi as profiler;
-use super::host::{Failed, Host, step};
+use super::host::{FailedStep, MetricHost, step};
 use crate::cuda::ffi::{Cupti, SUCCESS, call};
 use core::ffi::{CStr, c_void};
-use profiler::Text;
+use profiler::ProfilerText;
 use std::ffi::CString;
 
 /// The room for ranges from begin to end: for the one that is counted, and for a kernel that nobody launched, which shows then.
@@ -13,7 +13,7 @@ const MOST_RANGES: usize = 2;
 
 /// The ranges that a profiler counts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ranges {
+pub(super) enum ProfiledRanges {
     /// A kernel.
     Kernels,
     /// All kernels from the begin to the end.
@@ -23,7 +23,7 @@ pub(super) enum Ranges {
 /// The range profiler of a context. Between [`RangeProfiler::begin`] and [`RangeProfiler::end`] all kernels are counted.
 pub(super) struct RangeProfiler {
     object: *mut c_void,
-    ranges: Ranges,
+    ranges: ProfiledRanges,
     names: Vec<CString>,
     config: Vec<u8>,
     /// The values of the ranges, as CUPTI keeps them.
@@ -41,10 +41,10 @@ impl RangeProfiler {
         context: *mut c_void,
         chip: &CStr,
         names: Vec<CString>,
-        ranges: Ranges,
-    ) -> Result<RangeProfiler, Failed> {
-        let texts: Vec<Text> = names.iter().map(|name| name.as_ptr()).collect();
-        let config = Host::new(cupti, chip)?.configure(&texts)?;
+        ranges: ProfiledRanges,
+    ) -> Result<RangeProfiler, FailedStep> {
+        let texts: Vec<ProfilerText> = names.iter().map(|name| name.as_ptr()).collect();
+        let config = MetricHost::new(cupti, chip)?.configure(&texts)?;
         let mut params = profiler::Enable::new();
         params.context = context;
         // SAFETY: the context of a call in progress.
@@ -74,12 +74,12 @@ impl RangeProfiler {
     }
 
     /// The ranges that it counts.
-    pub fn ranges(&self) -> Ranges {
+    pub fn ranges(&self) -> ProfiledRanges {
         self.ranges
     }
 
     /// Counts kernels from now on. `name` is that of the range that is pushed.
-    pub fn begin(&mut self, cupti: &Cupti, name: &CStr) -> Result<(), Failed> {
+    pub fn begin(&mut self, cupti: &Cupti, name: &CStr) -> Result<(), FailedStep> {
         let mut params = profiler::InitializeData::new();
         params.profiler = self.object;
         (params.bytes, params.image) = (self.data.len(), self.data.as_mut_ptr());
@@ -90,8 +90,8 @@ impl RangeProfiler {
         (params.config_size, params.config) = (self.config.len(), self.config.as_ptr());
         (params.image_size, params.image) = (self.data.len(), self.data.as_mut_ptr());
         (params.range, params.replay) = match self.ranges {
-            Ranges::Kernels => (profiler::AUTO_RANGE, profiler::KERNEL_REPLAY),
-            Ranges::Pushed => (profiler::USER_RANGE, profiler::USER_REPLAY),
+            ProfiledRanges::Kernels => (profiler::AUTO_RANGE, profiler::KERNEL_REPLAY),
+            ProfiledRanges::Pushed => (profiler::USER_RANGE, profiler::USER_REPLAY),
         };
         params.most_ranges = MOST_RANGES;
         (params.levels, params.first_level) = (1, 1);
@@ -103,7 +103,7 @@ impl RangeProfiler {
         // SAFETY: the profiler is enabled, and has its configuration.
         unsafe { step!(cupti, cuptiRangeProfilerStart, params) }?;
         self.is_begun = true;
-        if self.ranges == Ranges::Pushed {
+        if self.ranges == ProfiledRanges::Pushed {
             let mut params = profiler::PushRange::new();
             (params.profiler, params.name) = (self.object, name.as_ptr());
             // SAFETY: the profiler is enabled; the agent keeps the text `name` until the range is popped.
@@ -113,9 +113,9 @@ impl RangeProfiler {
     }
 
     /// Counts no kernels from now on. Returns the values of the range that was pushed, or of the kernel that was launched.
-    pub fn end(&mut self, cupti: &Cupti, chip: &CStr) -> Result<Vec<Vec<f64>>, Failed> {
+    pub fn end(&mut self, cupti: &Cupti, chip: &CStr) -> Result<Vec<Vec<f64>>, FailedStep> {
         self.is_begun = false;
-        if self.ranges == Ranges::Pushed {
+        if self.ranges == ProfiledRanges::Pushed {
             let mut params = profiler::OfProfiler::new();
             params.profiler = self.object;
             // SAFETY: the profiler is enabled.
@@ -133,8 +133,8 @@ impl RangeProfiler {
         (info.image, info.bytes) = (self.data.as_ptr(), self.data.len());
         // SAFETY: `data` is as long as stated, and CUPTI reads it in the call.
         unsafe { step!(cupti, cuptiRangeProfilerGetCounterDataInfo, info) }?;
-        let host = Host::new(cupti, chip)?;
-        let names: Vec<Text> = self.names.iter().map(|name| name.as_ptr()).collect();
+        let host = MetricHost::new(cupti, chip)?;
+        let names: Vec<ProfilerText> = self.names.iter().map(|name| name.as_ptr()).collect();
         (0..info.ranges.min(MOST_RANGES))
             .map(|range| host.evaluate(&self.data, range, &names))
             .collect()

@@ -1,13 +1,13 @@
 //! Tests against NVIDIA's own libraries and headers, from the wheels of PyPI. No GPU is needed, and nothing is counted.
 
 use super::ffi::{FIELDS, SIZES};
-use super::host::{Host, define, passes};
+use super::host::{MetricHost, define, passes};
 use crate::cuda::ffi::Cupti;
 use crate::cuda::metrics::{LIBRARY, MetricKind, MetricLibrary};
 use crate::cuda::wheels_tests::ask_headers_of;
 use gputrail_counters::{
-    Block, Catalogue, CounterIndex, Defined, DefinedFrom, Definitions, Dialect, Location, Sources,
-    Usage, plan,
+    Catalogue, CounterIndex, Defined, DefinedFrom, DefinitionPlace, Definitions, Dialect,
+    HardwareBlock, Sources, Usage, plan,
 };
 use gputrail_harness::machine::{Need, tools};
 use gputrail_harness::needs;
@@ -291,7 +291,7 @@ fn metrics_of_a_chip_are_defined_by_the_library() {
     in_each_version(
         "metrics_of_a_chip_are_defined_by_the_library",
         |folder, cupti| {
-            let host = &Host::new(cupti, c"GH100").unwrap();
+            let host = &MetricHost::new(cupti, c"GH100").unwrap();
             let names = host.names().unwrap();
             assert!(names.len() > 3000, "{folder}: {}", names.len());
             assert!(
@@ -336,7 +336,7 @@ fn metrics_of_a_chip_are_defined_by_the_library() {
 
 /// The passes of CUPTI for metrics with their forms.
 fn passes_of(cupti: &Cupti, names: &[&str]) -> Result<usize, String> {
-    let host = Host::new(cupti, c"GH100").map_err(|failed| failed.to_string())?;
+    let host = MetricHost::new(cupti, c"GH100").map_err(|failed| failed.to_string())?;
     passes(&host, names).map_err(|failed| failed.to_string())
 }
 
@@ -345,7 +345,7 @@ fn passes_are_those_of_the_metric_library() {
     needs!(passes_are_those_of_the_metric_library: Need::Cupti);
     in_each_version("passes_are_those_of_the_metric_library", |folder, cupti| {
         // It opens the library.
-        drop(Host::new(cupti, c"GH100").unwrap());
+        drop(MetricHost::new(cupti, c"GH100").unwrap());
         let path = tools().join("cupti").join(folder).join("lib").join(LIBRARY);
         // SAFETY: the library is in the process.
         let library = MetricLibrary::of(unsafe { Library::new(path) }.unwrap()).unwrap();
@@ -375,7 +375,7 @@ fn passes_are_those_of_the_metric_library() {
 
 /// The passes that our planner needs for counters of a hardware unit that counts `capacity` of them at a time.
 fn planned(names: &[&str], capacity: u32) -> usize {
-    let at = Location {
+    let at = DefinitionPlace {
         file: "made".into(),
         line: 1,
         column: 1,
@@ -391,7 +391,7 @@ fn planned(names: &[&str], capacity: u32) -> usize {
         },
         at: at.clone(),
     };
-    let block = Block {
+    let block = HardwareBlock {
         name: "unit".to_owned(),
         instances: None,
         capacity: Some(capacity),
@@ -440,7 +440,7 @@ fn our_planner_is_held_against_nvidias_passes() {
     in_each_version(
         "our_planner_is_held_against_nvidias_passes",
         |folder, cupti| {
-            let names = Host::new(cupti, c"GH100").unwrap().names().unwrap();
+            let names = MetricHost::new(cupti, c"GH100").unwrap().names().unwrap();
             let version = WITHOUT_DRIVER.iter().position(|of| of.0 == folder).unwrap();
             for (unit, expected) in UNITS[version] {
                 let of_unit = |known: &&(String, MetricKind)| {

@@ -2,7 +2,7 @@
 //! not fit one set of groups is counted by CUPTI in as many runs of the kernel (kernel replay).
 
 use super::ffi::{GroupSets, INVALID, INVALID_EVENT_VALUE, MODE_KERNEL, OVERFLOW, attribute, kind};
-use super::{Counted, DeviceEvents, Refusal, ask, number};
+use super::{CuptiCounter, DeviceEvents, FailedFunction, ask, number};
 use crate::cuda::ffi::{SUCCESS, call};
 use core::ffi::c_void;
 use gputrail_record::CounterInvalid;
@@ -20,13 +20,13 @@ pub(in crate::cuda) struct EventGroups {
     context: *mut c_void,
     /// CUPTI's lists, which are destroyed at the end.
     sets: Vec<*mut GroupSets>,
-    groups: Vec<Group>,
+    groups: Vec<CuptiGroup>,
     /// Whether CUPTI runs each kernel several times.
     is_replayed: bool,
     pub is_enabled: bool,
 }
 
-struct Group {
+struct CuptiGroup {
     group: *mut c_void,
     events: u32,
     /// The instances of its domain that are read.
@@ -43,8 +43,8 @@ impl EventGroups {
     pub fn create(
         device: &Arc<DeviceEvents>,
         context: *mut c_void,
-        wanted: &[Counted],
-    ) -> Result<EventGroups, Refusal> {
+        wanted: &[CuptiCounter],
+    ) -> Result<EventGroups, FailedFunction> {
         let api = &device.api;
         let mut groups = EventGroups {
             device: device.clone(),
@@ -57,8 +57,8 @@ impl EventGroups {
         let (mut metrics, mut events) = (Vec::new(), Vec::new());
         for counted in wanted {
             match counted {
-                Counted::Event(id) => events.push(*id),
-                Counted::Metric { id, .. } => metrics.push(*id),
+                CuptiCounter::Event(id) => events.push(*id),
+                CuptiCounter::Metric { id, .. } => metrics.push(*id),
             }
         }
         let mut sets: *mut GroupSets = std::ptr::null_mut();
@@ -91,7 +91,7 @@ impl EventGroups {
         Ok(groups)
     }
 
-    fn prepare(&mut self) -> Result<(), Refusal> {
+    fn prepare(&mut self) -> Result<(), FailedFunction> {
         let device = self.device.clone();
         let api = &device.api;
         let mut passes = 0;
@@ -139,7 +139,7 @@ impl EventGroups {
             let domain = of_group(attribute::GROUP_DOMAIN)?;
             let instances = of_group(attribute::GROUP_INSTANCES)?.min(MOST);
             let known = device.domains.iter().find(|known| known.id == domain);
-            self.groups.push(Group {
+            self.groups.push(CuptiGroup {
                 group,
                 events: of_group(attribute::GROUP_EVENTS)?.min(MOST),
                 instances,
@@ -150,7 +150,7 @@ impl EventGroups {
     }
 
     /// Counts what runs from now on: one kernel.
-    pub fn enable(&mut self) -> Result<(), Refusal> {
+    pub fn enable(&mut self) -> Result<(), FailedFunction> {
         let api = &self.device.api;
         if !self.is_replayed {
             // SAFETY: the context of a call in progress.
@@ -178,7 +178,7 @@ impl EventGroups {
     }
 
     /// Reads what the kernel has counted, which has ended, and disables the groups.
-    pub fn read(&mut self) -> Result<EventValues, Refusal> {
+    pub fn read(&mut self) -> Result<EventValues, FailedFunction> {
         let mut values = EventValues::new();
         let mut result = Ok(());
         for group in &self.groups {
@@ -188,7 +188,11 @@ impl EventGroups {
         result.map(|()| values)
     }
 
-    fn read_group(&self, group: &Group, values: &mut EventValues) -> Result<(), Refusal> {
+    fn read_group(
+        &self,
+        group: &CuptiGroup,
+        values: &mut EventValues,
+    ) -> Result<(), FailedFunction> {
         let (events, instances) = (group.events as usize, group.instances as usize);
         let mut counts = vec![0u64; events * instances];
         let mut ids = vec![0u32; events];
@@ -223,7 +227,7 @@ impl EventGroups {
     /// The value of an event or metric from those of the events of a kernel, which took so many ns if that is known.
     pub fn value(
         device: &DeviceEvents,
-        counted: &Counted,
+        counted: &CuptiCounter,
         values: &EventValues,
         duration: Option<u64>,
     ) -> Result<f64, CounterInvalid> {
@@ -232,8 +236,8 @@ impl EventGroups {
             found.map_or(Err(CounterInvalid::MISSING), |(_, value)| *value)
         };
         let (id, kind, events) = match counted {
-            Counted::Event(event) => return of(*event).map(|value| value as f64),
-            Counted::Metric { id, kind, events } => (*id, *kind, events),
+            CuptiCounter::Event(event) => return of(*event).map(|value| value as f64),
+            CuptiCounter::Metric { id, kind, events } => (*id, *kind, events),
         };
         // A metric that CUPTI divides by the time has no value without it.
         if kind == kind::THROUGHPUT && duration.is_none() {

@@ -17,7 +17,7 @@ pub(super) mod groups;
 #[cfg(test)]
 mod tests;
 
-use super::ffi::{NOT_IMPLEMENTED, SUCCESS, Status, call};
+use super::ffi::{CuptiStatus, NOT_IMPLEMENTED, SUCCESS, call};
 use core::ffi::{c_char, c_void};
 use ffi::{EventApi, attribute, kind};
 use gputrail_counters::{CounterLibrary, LibraryCounter, LibraryError, Usage, nearest};
@@ -34,12 +34,12 @@ const TEXT: usize = 2048;
 
 /// A function that failed, and its status.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct FailedFunction {
     pub step: &'static str,
-    pub status: Status,
+    pub status: CuptiStatus,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for FailedFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.status {
             NOT_IMPLEMENTED => write!(f, "libcupti lacks {}", self.step),
@@ -54,7 +54,7 @@ macro_rules! ask {
     ($api:expr, $name:ident($($argument:expr),* $(,)?)) => {
         match call!($api, $name($($argument),*)) {
             Some(SUCCESS) => Ok(()),
-            status => Err($crate::cuda::events::Refusal {
+            status => Err($crate::cuda::events::FailedFunction {
                 step: stringify!($name),
                 status: status.unwrap_or($crate::cuda::ffi::NOT_IMPLEMENTED),
             }),
@@ -74,7 +74,7 @@ pub(super) struct EventDomain {
 
 /// A counter, as CUPTI knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum CuptiCounter {
     /// An event.
     Event(u32),
     /// A metric, the kind of its values, and its events.
@@ -89,7 +89,7 @@ pub(super) enum Counted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DeviceCounter {
     pub definition: LibraryCounter,
-    pub counted: Counted,
+    pub counted: CuptiCounter,
 }
 
 /// The events and metrics of a device.
@@ -112,9 +112,9 @@ impl fmt::Debug for DeviceEvents {
 
 /// A list of numbers: `count` tells how many there are, and `fill` writes them to room of so many bytes.
 fn numbers(
-    count: impl FnOnce(*mut u32) -> Result<(), Refusal>,
-    fill: impl FnOnce(*mut usize, *mut u32) -> Result<(), Refusal>,
-) -> Result<Vec<u32>, Refusal> {
+    count: impl FnOnce(*mut u32) -> Result<(), FailedFunction>,
+    fill: impl FnOnce(*mut usize, *mut u32) -> Result<(), FailedFunction>,
+) -> Result<Vec<u32>, FailedFunction> {
     let mut many = 0;
     count(&raw mut many)?;
     let mut all = vec![0u32; many.min(MOST) as usize];
@@ -128,7 +128,7 @@ fn numbers(
 }
 
 /// A text that `read` writes to room of so many bytes; empty if it fails.
-fn text(read: impl FnOnce(*mut usize, *mut c_void) -> Result<(), Refusal>) -> String {
+fn text(read: impl FnOnce(*mut usize, *mut c_void) -> Result<(), FailedFunction>) -> String {
     let mut room = [0 as c_char; TEXT];
     // The last byte stays 0.
     let mut bytes = TEXT - 1;
@@ -142,8 +142,8 @@ fn text(read: impl FnOnce(*mut usize, *mut c_void) -> Result<(), Refusal>) -> St
 
 /// A number that `read` writes to room of so many bytes.
 pub(super) fn number(
-    read: impl FnOnce(*mut usize, *mut c_void) -> Result<(), Refusal>,
-) -> Result<u32, Refusal> {
+    read: impl FnOnce(*mut usize, *mut c_void) -> Result<(), FailedFunction>,
+) -> Result<u32, FailedFunction> {
     let mut value = 0u32;
     let mut bytes = size_of::<u32>();
     read(&raw mut bytes, (&raw mut value).cast())?;
@@ -167,7 +167,7 @@ fn usage(metric: u32) -> Usage {
 
 impl DeviceEvents {
     /// Asks CUPTI for the events and metrics of device number `device`, called `name`.
-    pub fn read(api: EventApi, device: i32, name: &str) -> Result<DeviceEvents, Refusal> {
+    pub fn read(api: EventApi, device: i32, name: &str) -> Result<DeviceEvents, FailedFunction> {
         let mut all = DeviceEvents {
             api,
             device,
@@ -198,7 +198,7 @@ impl DeviceEvents {
         Ok(all)
     }
 
-    fn read_domain(&mut self, id: u32) -> Result<(), Refusal> {
+    fn read_domain(&mut self, id: u32) -> Result<(), FailedFunction> {
         let (api, device) = (&self.api, self.device);
         let of_domain = |attribute| {
             // SAFETY: `number` and `text` pass a place for the value, with its size in bytes.
@@ -239,7 +239,7 @@ impl DeviceEvents {
             };
             DeviceCounter {
                 definition,
-                counted: Counted::Event(event),
+                counted: CuptiCounter::Event(event),
             }
         };
         let events: Vec<DeviceCounter> = events.into_iter().map(event).collect();
@@ -252,7 +252,7 @@ impl DeviceEvents {
         Ok(())
     }
 
-    fn read_metric(&mut self, id: u32) -> Result<(), Refusal> {
+    fn read_metric(&mut self, id: u32) -> Result<(), FailedFunction> {
         let api = &self.api;
         let of_metric = |attribute| {
             // SAFETY: `number` and `text` pass a place for the value, with its size in bytes.
@@ -277,7 +277,7 @@ impl DeviceEvents {
             usage: usage(kind),
             block: String::new(),
         };
-        let counted = Counted::Metric { id, kind, events };
+        let counted = CuptiCounter::Metric { id, kind, events };
         self.counters.push(DeviceCounter {
             definition,
             counted,

@@ -46,112 +46,112 @@ macro_rules! parameters {
 }
 
 /// A metrics evaluator, or a configuration of raw metrics.
-pub(super) type Object = *mut c_void;
-pub(super) type Text = *const c_char;
+pub(super) type NvpwObject = *mut c_void;
+pub(super) type NvpwText = *const c_char;
 
 parameters! {
     NVPW_InitializeHost => InitializeHost {}
-    NVPW_GetSupportedChipNames => ChipNames { names: *const Text, count: usize, }
+    NVPW_GetSupportedChipNames => ChipNames { names: *const NvpwText, count: usize, }
     NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize => ScratchSize {
-        chip: Text,
+        chip: NvpwText,
         availability: *const u8,
         bytes: usize,
     }
     NVPW_CUDA_MetricsEvaluator_Initialize => InitializeEvaluator {
         scratch: *mut u8,
         bytes: usize,
-        chip: Text,
+        chip: NvpwText,
         availability: *const u8,
         data: *const u8,
         data_bytes: usize,
-        evaluator: Object,
+        evaluator: NvpwObject,
     }
-    NVPW_MetricsEvaluator_Destroy => DestroyEvaluator { evaluator: Object, }
+    NVPW_MetricsEvaluator_Destroy => DestroyEvaluator { evaluator: NvpwObject, }
     NVPW_MetricsEvaluator_GetMetricNames => MetricNames {
-        evaluator: Object,
+        evaluator: NvpwObject,
         kind: u8,
-        texts: Text,
+        texts: NvpwText,
         begins: *const usize,
         count: usize,
     }
     NVPW_MetricsEvaluator_GetSupportedSubmetrics => Submetrics {
-        evaluator: Object,
+        evaluator: NvpwObject,
         kind: u8,
         submetrics: *const u16,
         count: usize,
     }
     NVPW_MetricsEvaluator_GetCounterProperties => CounterProperties {
-        evaluator: Object,
+        evaluator: NvpwObject,
         index: usize,
-        description: Text,
+        description: NvpwText,
         unit: u32,
     }
     NVPW_MetricsEvaluator_GetRatioMetricProperties => RatioProperties {
-        evaluator: Object,
+        evaluator: NvpwObject,
         index: usize,
-        description: Text,
+        description: NvpwText,
         unit: u64,
     }
     NVPW_MetricsEvaluator_GetThroughputMetricProperties => ThroughputProperties {
-        evaluator: Object,
+        evaluator: NvpwObject,
         index: usize,
-        description: Text,
+        description: NvpwText,
         unit: u32,
         counter_count: usize,
         counters: *const usize,
         part_count: usize,
         parts: *const usize,
     }
-    NVPW_MetricsEvaluator_HwUnitToString => UnitName { evaluator: Object, unit: u32, name: Text, }
+    NVPW_MetricsEvaluator_HwUnitToString => UnitName { evaluator: NvpwObject, unit: u32, name: NvpwText, }
     NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest => ConvertName {
-        evaluator: Object,
-        name: Text,
-        request: *mut Request,
+        evaluator: NvpwObject,
+        name: NvpwText,
+        request: *mut MetricRequest,
         request_size: usize,
     }
     NVPW_MetricsEvaluator_GetMetricDimUnits => Dimensions {
-        evaluator: Object,
-        request: *const Request,
+        evaluator: NvpwObject,
+        request: *const MetricRequest,
         request_size: usize,
         factors: *mut Factor,
         count: usize,
         factor_size: usize,
     }
     NVPW_MetricsEvaluator_DimUnitToString => DimensionName {
-        evaluator: Object,
+        evaluator: NvpwObject,
         dimension: u32,
-        singular: Text,
-        plural: Text,
+        singular: NvpwText,
+        plural: NvpwText,
     }
     NVPW_MetricsEvaluator_GetMetricRawDependencies => RawDependencies {
-        evaluator: Object,
-        requests: *const Request,
+        evaluator: NvpwObject,
+        requests: *const MetricRequest,
         request_count: usize,
         request_size: usize,
         request_stride: usize,
-        names: *mut Text,
+        names: *mut NvpwText,
         count: usize,
-        optional_names: *mut Text,
+        optional_names: *mut NvpwText,
         optional_count: usize,
     }
     NVPW_CUDA_RawMetricsConfig_Create_V2 => CreateConfiguration {
         activity: u32,
-        chip: Text,
+        chip: NvpwText,
         availability: *const u8,
-        configuration: Object,
+        configuration: NvpwObject,
     }
     NVPW_RawMetricsConfig_BeginPassGroup => BeginPassGroup {
-        configuration: Object,
+        configuration: NvpwObject,
         most_passes: usize,
     }
     NVPW_RawMetricsConfig_AddMetrics => AddMetrics {
-        configuration: Object,
+        configuration: NvpwObject,
         requests: *const RawRequest,
         count: usize,
     }
-    NVPW_RawMetricsConfig_EndPassGroup => EndPassGroup { configuration: Object, }
-    NVPW_RawMetricsConfig_GetNumPasses_V2 => PassCount { configuration: Object, count: usize, }
-    NVPW_RawMetricsConfig_Destroy => DestroyConfiguration { configuration: Object, }
+    NVPW_RawMetricsConfig_EndPassGroup => EndPassGroup { configuration: NvpwObject, }
+    NVPW_RawMetricsConfig_GetNumPasses_V2 => PassCount { configuration: NvpwObject, count: usize, }
+    NVPW_RawMetricsConfig_Destroy => DestroyConfiguration { configuration: NvpwObject, }
 }
 
 /// `NVPA_ACTIVITY_KIND_PROFILER`: counters of workloads, one after the other.
@@ -160,16 +160,16 @@ pub(super) const ACTIVITY_PROFILER: u32 = 1;
 /// A metric with its form, as the library has it: `NVPW_MetricEvalRequest`.
 #[derive(Copy, Clone, Debug, Default)]
 #[repr(C)]
-pub(in super::super) struct Request {
+pub(in super::super) struct MetricRequest {
     pub index: usize,
     pub kind: u8,
     pub rollup: u8,
     pub submetric: u16,
 }
 
-impl Request {
+impl MetricRequest {
     /// The end of its last member, bytes.
-    pub const SIZE: usize = offset_of!(Request, submetric) + size_of::<u16>();
+    pub const SIZE: usize = offset_of!(MetricRequest, submetric) + size_of::<u16>();
 }
 
 /// A power of a unit: `NVPW_DimUnitFactor`.
@@ -192,7 +192,7 @@ pub(in super::super) struct RawRequest {
     pub size: usize,
     /// Null.
     pub private: *const c_void,
-    pub name: Text,
+    pub name: NvpwText,
     /// 1: counted for one workload alone.
     pub isolated: u8,
     pub keeps_instances: u8,

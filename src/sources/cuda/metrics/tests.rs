@@ -134,11 +134,11 @@ fn the_structures_are_those_of_the_headers() {
         known::<ffi::DestroyConfiguration>(),
         (
             "NVPW_MetricEvalRequest_STRUCT_SIZE".to_owned(),
-            ffi::Request::SIZE,
+            ffi::MetricRequest::SIZE,
         ),
         (
             "sizeof(NVPW_MetricEvalRequest)".to_owned(),
-            size_of::<ffi::Request>(),
+            size_of::<ffi::MetricRequest>(),
         ),
         (
             "NVPW_DimUnitFactor_STRUCT_SIZE".to_owned(),

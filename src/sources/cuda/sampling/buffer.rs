@@ -1,27 +1,27 @@
 //! Memory that CUPTI fills with addresses and their samples.
 
-use super::ffi::{Data, Pc, Reason, Sizes};
+use super::ffi::{Data, Pc, Reason, StructureSizes};
 use core::ffi::c_void;
 
 /// Addresses in a buffer.
 const ADDRESSES: usize = 4096;
 
 /// A buffer. CUPTI knows its address: it stays where it is until it is dropped.
-pub(super) struct Buffer {
+pub(super) struct SampleBuffer {
     data: *mut Data,
-    /// Places of [`Sizes::pc`] bytes.
+    /// Places of [`StructureSizes::pc`] bytes.
     pcs: *mut [u64],
     /// As many for each address as the device has stall reasons.
     reasons: *mut [Reason],
-    sizes: Sizes,
+    sizes: StructureSizes,
 }
 
 // SAFETY: the memory is its own; CUPTI's threads write it between calls that are made with the buffer.
-unsafe impl Send for Buffer {}
+unsafe impl Send for SampleBuffer {}
 
-impl Buffer {
+impl SampleBuffer {
     /// A buffer for addresses with as many `reasons`.
-    pub fn new(sizes: Sizes, reasons: usize) -> Buffer {
+    pub fn new(sizes: StructureSizes, reasons: usize) -> SampleBuffer {
         let places = vec![0_u64; ADDRESSES * sizes.pc / 8].into_boxed_slice();
         let none = Reason {
             number: 0,
@@ -30,7 +30,7 @@ impl Buffer {
         let reasons = vec![none; ADDRESSES * reasons].into_boxed_slice();
         // SAFETY: numbers and pointers, of which zeros are values.
         let data: Data = unsafe { core::mem::zeroed() };
-        let buffer = Buffer {
+        let buffer = SampleBuffer {
             data: Box::into_raw(Box::new(data)),
             pcs: Box::into_raw(places),
             reasons: Box::into_raw(reasons),
@@ -107,7 +107,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl Drop for SampleBuffer {
     fn drop(&mut self) {
         // SAFETY: boxes of `new`, which CUPTI no longer knows.
         unsafe {
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn reasons_are_read_inside_of_the_buffer_only() {
         for version in [18, 28] {
-            let sizes = Sizes::of(version);
-            let buffer = Buffer::new(sizes, 3);
+            let sizes = StructureSizes::of(version);
+            let buffer = SampleBuffer::new(sizes, 3);
             // SAFETY: what CUPTI would do.
             unsafe {
                 (*buffer.data()).count = 3;

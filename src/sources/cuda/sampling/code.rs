@@ -10,7 +10,7 @@ use core::ffi::{CStr, c_char};
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::code::{CodeOffset, MAX_CODE_OBJECT};
 use gputrail_capture::names::Names;
-use gputrail_code::symbols::{Line, listing};
+use gputrail_code::symbols::{ListingLine, listing};
 use gputrail_record::{AgentId, CodeObject, CodeObjectId, KernelId, KernelSymbol};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,10 +23,10 @@ const MAX_INSTRUCTIONS: usize = 1 << 18;
 const MAX_WITHOUT_LINE: usize = 16;
 
 /// Cubins that were loaded and have no CRC yet.
-static LOADED: PerProcess<Loaded> = PerProcess::new();
+static LOADED: PerProcess<LoadedCubins> = PerProcess::new();
 
 #[derive(Default)]
-struct Loaded {
+struct LoadedCubins {
     waiting: Vec<Box<[u8]>>,
     /// Bytes of all cubins that are kept.
     bytes: usize,
@@ -51,20 +51,20 @@ pub(super) fn left_out() -> u64 {
 
 /// The functions that were sampled.
 #[derive(Default)]
-pub(super) struct Code {
+pub(super) struct SampledCode {
     cubins: HashMap<u64, Box<[u8]>>,
-    functions: HashMap<(AgentId, u64, KernelId), Function>,
+    functions: HashMap<(AgentId, u64, KernelId), CubinFunction>,
     instructions: usize,
 }
 
 /// A function of a cubin on an agent.
-struct Function {
+struct CubinFunction {
     id: CodeObjectId,
     name: Arc<str>,
     /// The address of the first text with its name.
     first_text: usize,
     /// The lines of instructions, by offset in the function.
-    lines: BTreeMap<u64, Option<SourceLine>>,
+    lines: BTreeMap<u64, Option<CubinLine>>,
     /// Whether an instruction has a line.
     has_lines: bool,
     /// Whether its code object lacks an instruction.
@@ -73,12 +73,12 @@ struct Function {
 
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SourceLine {
+pub(super) struct CubinLine {
     pub(super) file: Arc<str>,
     pub(super) number: u32,
 }
 
-impl Code {
+impl SampledCode {
     /// Computes the CRCs of cubins that were loaded since.
     pub fn learn(&mut self, cupti: &Cupti) {
         let waiting = std::mem::take(&mut LOADED.lock().waiting);
@@ -104,7 +104,7 @@ impl Code {
         let of = self.functions.entry(key).or_insert_with(|| {
             let mut object = CodeObject::blank();
             (object.agent, object.path) = (agent, names.string(&format!("cubin {crc:016x}")));
-            Function {
+            CubinFunction {
                 id: names.code_object(object),
                 name: name_of(names, kernel),
                 first_text: function.as_ptr() as usize,
@@ -138,9 +138,9 @@ impl Code {
     }
 }
 
-impl Function {
+impl CubinFunction {
     fn listing(&self) -> Vec<u8> {
-        let lines = self.lines.iter().map(|(offset, line)| Line {
+        let lines = self.lines.iter().map(|(offset, line)| ListingLine {
             offset: CodeOffset(*offset),
             function: &self.name,
             file: line.as_ref().map_or("", |line| &line.file),
@@ -174,12 +174,7 @@ pub(super) fn crc(cupti: &Cupti, cubin: &[u8]) -> Option<u64> {
 }
 
 /// The source line of an instruction, as the library finds it in the cubin.
-pub(super) fn line(
-    cupti: &Cupti,
-    cubin: &[u8],
-    function: &CStr,
-    offset: u64,
-) -> Option<SourceLine> {
+pub(super) fn line(cupti: &Cupti, cubin: &[u8], function: &CStr, offset: u64) -> Option<CubinLine> {
     let none = core::ptr::null_mut();
     let mut params = LineParams {
         size: size_of::<LineParams>(),
@@ -202,7 +197,7 @@ pub(super) fn line(
         Some(folder) => format!("{}/{file}", folder.trim_end_matches('/')),
         None => file,
     };
-    Some(SourceLine {
+    Some(CubinLine {
         file: path.into(),
         number: params.line,
     })

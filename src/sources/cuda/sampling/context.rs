@@ -1,9 +1,11 @@
 //! A context that is sampled: CUPTI's sampling of it is enabled, configured, read and disabled here.
 
-use super::buffer::Buffer;
-use super::ffi::{self as sampling, Attribute, ConfigurationParams, Data, DataParams, Pc, Sizes};
-use super::reasons::{Counted, Reasons, done, of_context};
-use crate::cuda::ffi::{self, Cupti, Status, call};
+use super::buffer::SampleBuffer;
+use super::ffi::{
+    self as sampling, Attribute, ConfigurationParams, Data, DataParams, Pc, StructureSizes,
+};
+use super::reasons::{CountedReason, Reasons, done, of_context};
+use crate::cuda::ffi::{self, Cupti, CuptiStatus, call};
 use core::ffi::c_void;
 use gputrail_record::{AgentId, StallReason};
 
@@ -12,9 +14,9 @@ const MAX_CALLS: usize = 256;
 
 /// A step that the library refuses, and its status.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct RefusedStep {
     pub step: &'static str,
-    pub status: Status,
+    pub status: CuptiStatus,
 }
 
 /// How a context is sampled.
@@ -24,26 +26,26 @@ pub(super) struct How {
     pub exponent: u32,
     /// Whether kernels run one after the other, so that samples know their dispatch.
     pub serialized: bool,
-    pub sizes: Sizes,
+    pub sizes: StructureSizes,
 }
 
 /// A context for which sampling is enabled.
-pub(super) struct Sampled {
-    context: Handle,
+pub(super) struct SampledContext {
+    context: CudaContext,
     pub agent: AgentId,
     pub reasons: Reasons,
     /// What CUPTI fills by itself. It has the last samples once sampling is disabled.
-    collecting: Option<Buffer>,
+    collecting: Option<SampleBuffer>,
     /// What is fetched into.
-    fetched: Buffer,
+    fetched: SampleBuffer,
 }
 
 /// A context of CUDA.
 #[derive(Copy, Clone, PartialEq, Eq)]
-pub(super) struct Handle(pub *mut c_void);
+pub(super) struct CudaContext(pub *mut c_void);
 
 // SAFETY: a handle that CUPTI takes on any thread.
-unsafe impl Send for Handle {}
+unsafe impl Send for CudaContext {}
 
 /// The samples of one address.
 pub(super) struct OfAddress {
@@ -58,15 +60,15 @@ pub(super) struct Fetched<'a> {
     pub totals: Data,
 }
 
-impl Sampled {
+impl SampledContext {
     /// Enables sampling of a context.
     pub fn enable(
         cupti: &Cupti,
-        context: Handle,
+        context: CudaContext,
         agent: AgentId,
         how: How,
-    ) -> Result<Sampled, Refused> {
-        let refused = |step| move |status| Refused { step, status };
+    ) -> Result<SampledContext, RefusedStep> {
+        let refused = |step| move |status| RefusedStep { step, status };
         let mut params = of_context(context.0);
         // SAFETY: `params` states its size, and a context that CUPTI has told of and whose end it has not.
         done(unsafe { call!(cupti, cuptiPCSamplingEnable(&raw mut params)) })
@@ -84,14 +86,14 @@ impl Sampled {
                 return Err(refused("cuptiPCSamplingGetStallReasons")(status));
             }
         };
-        let buffers = [(); 2].map(|()| Buffer::new(how.sizes, reasons.numbers.len()));
+        let buffers = [(); 2].map(|()| SampleBuffer::new(how.sizes, reasons.numbers.len()));
         let [collecting, fetched] = buffers;
         if let Err(status) = configure(cupti, context, how, &reasons, &collecting) {
             // While the buffers are there: CUPTI may have taken one.
             disable();
             return Err(refused("cuptiPCSamplingSetConfigurationAttribute")(status));
         }
-        Ok(Sampled {
+        Ok(SampledContext {
             context,
             agent,
             reasons,
@@ -102,7 +104,11 @@ impl Sampled {
 
     /// Fetches the samples that CUPTI has, in several parts if they are many. Does not wait for the device. The error is
     /// the status of the call that ended it.
-    pub fn fetch(&self, cupti: &Cupti, mut take: impl FnMut(Fetched<'_>)) -> Result<(), Refused> {
+    pub fn fetch(
+        &self,
+        cupti: &Cupti,
+        mut take: impl FnMut(Fetched<'_>),
+    ) -> Result<(), RefusedStep> {
         for _ in 0..MAX_CALLS {
             self.fetched.clear();
             let mut params = DataParams {
@@ -115,7 +121,7 @@ impl Sampled {
             // whose structures state their sizes and the room for addresses and reasons.
             let status = done(unsafe { call!(cupti, cuptiPCSamplingGetData(&raw mut params)) });
             let remaining = self.pass_on(&self.fetched, &mut take);
-            status.map_err(|status| Refused {
+            status.map_err(|status| RefusedStep {
                 step: "cuptiPCSamplingGetData",
                 status,
             })?;
@@ -131,7 +137,7 @@ impl Sampled {
         mut self,
         cupti: &Cupti,
         mut take: impl FnMut(Fetched<'_>),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RefusedStep> {
         let fetched = self.fetch(cupti, &mut take);
         let mut params = of_context(self.context.0);
         // SAFETY: `params` states its size, and a context that is sampled. CUPTI writes the last samples to `collecting`,
@@ -145,7 +151,7 @@ impl Sampled {
             (Err(_), collecting) => std::mem::forget(collecting),
             (Ok(()), None) => {}
         }
-        let disabled = status.map_err(|status| Refused {
+        let disabled = status.map_err(|status| RefusedStep {
             step: "cuptiPCSamplingDisable",
             status,
         });
@@ -153,7 +159,7 @@ impl Sampled {
     }
 
     /// Passes on the samples in a buffer, and returns the number of addresses that further calls will give.
-    fn pass_on(&self, buffer: &Buffer, take: &mut impl FnMut(Fetched<'_>)) -> usize {
+    fn pass_on(&self, buffer: &SampleBuffer, take: &mut impl FnMut(Fetched<'_>)) -> usize {
         let totals = buffer.totals();
         if totals.count > 0 || totals.total > 0 || totals.dropped > 0 || totals.is_full != 0 {
             let mut addresses = buffer.addresses().map(|(pc, reasons)| OfAddress {
@@ -172,9 +178,9 @@ impl Sampled {
         let mut counts: Vec<(StallReason, u64, u64)> = Vec::new();
         for reason in reasons.iter().filter(|reason| reason.samples > 0) {
             let (stall, samples, latency) = match self.reasons.get(reason.number) {
-                Counted::Samples(stall) => (stall, reason.samples.into(), 0),
-                Counted::Latency(stall) => (stall, 0, reason.samples.into()),
-                Counted::Other => continue,
+                CountedReason::Samples(stall) => (stall, reason.samples.into(), 0),
+                CountedReason::Latency(stall) => (stall, 0, reason.samples.into()),
+                CountedReason::Other => continue,
             };
             match counts.iter_mut().find(|(known, ..)| *known == stall) {
                 Some(of) => (of.1, of.2) = (of.1 + samples, of.2 + latency),
@@ -191,11 +197,11 @@ impl Sampled {
 
 fn configure(
     cupti: &Cupti,
-    context: Handle,
+    context: CudaContext,
     how: How,
     reasons: &Reasons,
-    collecting: &Buffer,
-) -> Result<(), Status> {
+    collecting: &SampleBuffer,
+) -> Result<(), CuptiStatus> {
     let mode = if how.serialized {
         sampling::KERNEL_SERIALIZED
     } else {
@@ -224,8 +230,8 @@ fn configure(
         count: attributes.len(),
         attributes: attributes.as_mut_ptr(),
     };
-    // SAFETY: `params` states its size, and `count` attributes. `Sampled` keeps the list of reasons and `collecting`, where
-    // CUPTI writes, until sampling is disabled.
+    // SAFETY: `params` states its size, and `count` attributes. `SampledContext` keeps the list of reasons and
+    // `collecting`, where CUPTI writes, until sampling is disabled.
     let status = done(unsafe {
         call!(
             cupti,

@@ -1,7 +1,7 @@
 //! Our own declarations of CUPTI's interface for PC sampling (`cuptiPCSampling*`), and of that for source lines.
 //!
 //! Each structure begins with its size, by which the library knows the fields that the caller has. Two of them have
-//! grown: [`Sizes`].
+//! grown: [`StructureSizes`].
 
 use core::ffi::{c_char, c_void};
 
@@ -173,18 +173,18 @@ structures! {
 
 /// The sizes that a version gives to the structures that have grown.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(in crate::cuda) struct Sizes {
+pub(in crate::cuda) struct StructureSizes {
     /// Of [`Data`].
     pub data: usize,
     /// Of [`Pc`]: the distance from one to the next.
     pub pc: usize,
 }
 
-impl Sizes {
+impl StructureSizes {
     /// The sizes in the version that `cuptiGetVersion` gives. 18 is CUDA 11.8, and 12.0 and 12.1 too: what those have
     /// in addition is left out.
-    pub fn of(version: u32) -> Sizes {
-        Sizes {
+    pub fn of(version: u32) -> StructureSizes {
+        StructureSizes {
             data: match version {
                 ..=18 => core::mem::offset_of!(Data, is_full),
                 _ => size_of::<Data>(),
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn structures_have_the_sizes_of_their_versions() {
-        let sizes = [18, 19, 21, 22, 28, 130_000].map(Sizes::of);
+        let sizes = [18, 19, 21, 22, 28, 130_000].map(StructureSizes::of);
         let sizes = sizes.map(|sizes| (sizes.data, sizes.pc));
         assert_eq!(
             sizes,

@@ -1,7 +1,7 @@
 //! What is missing of samples, and what the user is told of it: in a message when it happens, or in a note at the end.
 
 use super::code;
-use super::context::Refused;
+use super::context::RefusedStep;
 use crate::cuda::notes::why;
 use gputrail_buffer::platform::inside::message;
 use gputrail_collect::process;
@@ -23,7 +23,7 @@ pub(super) struct Losses {
     pub foreign: u64,
     /// Names of stall reasons that are not known here.
     unknown_reasons: Vec<String>,
-    reported: Vec<Refused>,
+    reported: Vec<RefusedStep>,
 }
 
 impl Losses {
@@ -47,10 +47,10 @@ impl Losses {
     }
 
     /// The library refuses a step of sampling: says so once.
-    pub fn refused(&mut self, refused: Refused) {
+    pub fn refused(&mut self, refused: RefusedStep) {
         if !self.reported.contains(&refused) {
             self.reported.push(refused);
-            let Refused { step, status } = refused;
+            let RefusedStep { step, status } = refused;
             report(&format!(
                 "CUDA: PC sampling fails in {step}: {}",
                 why(status)

@@ -21,25 +21,25 @@ mod losses;
 mod output;
 mod reasons;
 
-use super::devices::Device;
+use super::devices::CudaDevice;
 use super::ffi::{CONTEXT_CREATED, CONTEXT_DESTROYED, Cupti, MODULE_LOADED, MODULE_UNLOADED};
-use super::inside::Inside;
+use super::inside::InsideCupti;
 use super::notes::note;
 use super::objects::OBJECTS;
-use super::session::{Session, current_session};
-use context::{Handle, How, Sampled};
+use super::session::{CuptiSession, current_session};
+use context::{CudaContext, How, SampledContext};
 use core::ffi::c_void;
-use ffi::{Module, Resource, Sizes};
+use ffi::{Module, Resource, StructureSizes};
 use gputrail_buffer::platform::environment::variable;
 use gputrail_buffer::platform::sync::{PerProcess, QuietGuard};
 use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::loading::cuda::SERIALIZE_VARIABLE;
 use gputrail_collect::process;
-use gputrail_collect::sampling::Delivery;
+use gputrail_collect::sampling::SampleDelivery;
 use gputrail_interface::sampling::{Configuration, Request};
 use gputrail_record::AgentId;
 use losses::report;
-use output::{Batch, Output};
+use output::{SampleBatch, SampleOutput};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,25 +54,25 @@ static STATE: PerProcess<SamplingState> = PerProcess::new();
 #[derive(Default)]
 struct SamplingState {
     agents: HashMap<AgentId, OfAgent>,
-    contexts: Vec<Context>,
-    output: Output,
+    contexts: Vec<ExistingContext>,
+    output: SampleOutput,
 }
 
 /// The sampling of a device.
 #[derive(Default)]
 struct OfAgent {
     request: Option<Request>,
-    started: Option<Delivery>,
+    started: Option<SampleDelivery>,
 }
 
 /// Whether a device is configured to be sampled: modules are kept for their source lines then.
 static KEEPS_MODULES: AtomicBool = AtomicBool::new(false);
 
 /// A context that exists.
-struct Context {
-    handle: Handle,
+struct ExistingContext {
+    handle: CudaContext,
     device: u32,
-    sampled: Option<Sampled>,
+    sampled: Option<SampledContext>,
 }
 
 /// A device, as the sampling service knows it.
@@ -82,7 +82,7 @@ struct SampledDevice {
 }
 
 /// Offers a device to the sampling service, and samples it if the recording asks for that.
-pub(super) fn offer(agent: AgentId, device: &Device) {
+pub(super) fn offer(agent: AgentId, device: &CudaDevice) {
     let Some(board) = process::board() else {
         return;
     };
@@ -131,7 +131,7 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
     let Some(session) = current_session() else {
         return;
     };
-    let context = Handle(resource.context);
+    let context = CudaContext(resource.context);
     match number {
         CONTEXT_CREATED => created(session, context),
         CONTEXT_DESTROYED => destroyed(session, context),
@@ -149,14 +149,14 @@ pub(super) unsafe fn resource(number: u32, data: *const c_void) {
     }
 }
 
-fn created(session: &Session, handle: Handle) {
+fn created(session: &CuptiSession, handle: CudaContext) {
     // SAFETY: CUPTI says in this callback that the context has been created.
     let device = unsafe { session.cupti.device_of(handle.0) }.unwrap_or(0);
     let Some(mut state) = lock_in_callback() else {
         return report("a context of CUDA is not sampled: samples were being fetched for too long");
     };
     let state = &mut *state;
-    let context = Context {
+    let context = ExistingContext {
         handle,
         device,
         sampled: None,
@@ -165,7 +165,7 @@ fn created(session: &Session, handle: Handle) {
     state.enable(session);
 }
 
-fn destroyed(session: &Session, handle: Handle) {
+fn destroyed(session: &CuptiSession, handle: CudaContext) {
     let Some(mut state) = lock_in_callback() else {
         return report("samples of a context that is destroyed may be missing");
     };
@@ -178,7 +178,7 @@ fn destroyed(session: &Session, handle: Handle) {
 }
 
 /// Fetches the samples of a context before a module is unloaded.
-fn unloading(session: &Session, handle: Handle) {
+fn unloading(session: &CuptiSession, handle: CudaContext) {
     match lock_in_callback() {
         Some(mut state) => state.fetch(session, |context| context.handle == handle),
         None => report("samples of a module that is unloaded may be missing"),
@@ -187,11 +187,11 @@ fn unloading(session: &Session, handle: Handle) {
 
 impl SamplingState {
     /// Enables sampling of all contexts whose device is started and that are not sampled.
-    fn enable(&mut self, session: &Session) {
+    fn enable(&mut self, session: &CuptiSession) {
         if self.agents.is_empty() {
             return;
         }
-        let sizes = Sizes::of(session.cupti.version());
+        let sizes = StructureSizes::of(session.cupti.version());
         let serialized = variable(SERIALIZE_VARIABLE).is_some_and(|value| value == "1");
         for context in &mut self.contexts {
             let Some(names) = process::names() else {
@@ -208,7 +208,7 @@ impl SamplingState {
                 serialized,
                 sizes,
             };
-            match Sampled::enable(&session.cupti, context.handle, agent, how) {
+            match SampledContext::enable(&session.cupti, context.handle, agent, how) {
                 Ok(sampled) => {
                     self.output.begin(&sampled, request, delivery);
                     context.sampled = Some(sampled);
@@ -219,7 +219,7 @@ impl SamplingState {
     }
 
     /// Fetches the samples of some contexts.
-    fn fetch(&mut self, session: &Session, which: impl Fn(&Context) -> bool) {
+    fn fetch(&mut self, session: &CuptiSession, which: impl Fn(&ExistingContext) -> bool) {
         let SamplingState {
             agents,
             contexts,
@@ -240,7 +240,7 @@ impl SamplingState {
     }
 
     /// Disables sampling of a context, and writes its last samples.
-    fn disable(&mut self, session: &Session, sampled: Option<Sampled>) {
+    fn disable(&mut self, session: &CuptiSession, sampled: Option<SampledContext>) {
         let Some(sampled) = sampled else {
             return;
         };
@@ -254,7 +254,7 @@ impl SamplingState {
     }
 
     /// Disables sampling of the contexts of an agent.
-    fn disable_agent(&mut self, session: &Session, agent: AgentId) {
+    fn disable_agent(&mut self, session: &CuptiSession, agent: AgentId) {
         for place in 0..self.contexts.len() {
             let context = &mut self.contexts[place];
             let sampled = context.sampled.take_if(|sampled| sampled.agent == agent);
@@ -263,14 +263,14 @@ impl SamplingState {
     }
 }
 
-fn batch(agents: &HashMap<AgentId, OfAgent>, sampled: &Sampled) -> Batch {
+fn batch(agents: &HashMap<AgentId, OfAgent>, sampled: &SampledContext) -> SampleBatch {
     let of_agent = agents.get(&sampled.agent);
     let wanted = of_agent.and_then(|of| of.started.zip(of.request));
-    Batch::of(sampled.agent, wanted)
+    SampleBatch::of(sampled.agent, wanted)
 }
 
 /// Fetches the samples of all contexts.
-pub(super) fn fetch(session: &Session) {
+pub(super) fn fetch(session: &CuptiSession) {
     let mut state = STATE.lock();
     if !state.agents.is_empty() {
         state.fetch(session, |_| true);
@@ -278,8 +278,8 @@ pub(super) fn fetch(session: &Session) {
 }
 
 /// The process ends: takes the last samples, and notes what is missing.
-pub(super) fn end(session: &Session) {
-    let _inside = Inside::begin();
+pub(super) fn end(session: &CuptiSession) {
+    let _inside = InsideCupti::begin();
     let Some(mut state) = lock_in_callback() else {
         return report("the last samples are missing: samples were being fetched for too long");
     };
@@ -340,18 +340,18 @@ impl Provider<Request> for SampledDevice {
         KEEPS_MODULES.store(!state.agents.is_empty(), Ordering::Relaxed);
     }
 
-    fn start(&self, to: Delivery) {
+    fn start(&self, to: SampleDelivery) {
         let Some(session) = current_session() else {
             return;
         };
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         let mut state = STATE.lock();
         state.agents.entry(self.agent).or_default().started = Some(to);
         state.enable(session);
     }
 
     fn stop(&self) {
-        let _inside = Inside::begin();
+        let _inside = InsideCupti::begin();
         let mut state = STATE.lock();
         if let Some(session) = current_session() {
             state.disable_agent(session, self.agent);
@@ -363,9 +363,9 @@ impl Provider<Request> for SampledDevice {
 
     fn flush(&self) {
         // Not in a call of CUPTI's, which may wait for a lock that the caller holds.
-        if let Some(session) = current_session().filter(|_| !Inside::is_set()) {
-            let _inside = Inside::begin();
-            let is_ours = |context: &Context| {
+        if let Some(session) = current_session().filter(|_| !InsideCupti::is_set()) {
+            let _inside = InsideCupti::begin();
+            let is_ours = |context: &ExistingContext| {
                 let sampled = context.sampled.as_ref();
                 sampled.is_some_and(|sampled| sampled.agent == self.agent)
             };

@@ -1,7 +1,7 @@
 //! The records that fetched samples become.
 
-use super::code::Code;
-use super::context::{Fetched, OfAddress, Refused, Sampled};
+use super::code::SampledCode;
+use super::context::{Fetched, OfAddress, RefusedStep, SampledContext};
 use super::losses::Losses;
 use crate::cuda::ffi::Cupti;
 use crate::cuda::objects::OBJECTS;
@@ -10,8 +10,8 @@ use core::ffi::{CStr, c_char};
 use gputrail_capture::names::Names;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::process;
-use gputrail_collect::sampling::Delivery;
-use gputrail_collect::sampling::lines::Lines;
+use gputrail_collect::sampling::SampleDelivery;
+use gputrail_collect::sampling::lines::WrittenLines;
 use gputrail_interface::sampling::Request;
 use gputrail_record::{
     AgentId, KernelId, NotIssued, SampleAggregate, SamplingMethod, SamplingTotals, WorkId,
@@ -23,16 +23,16 @@ const OUT_OF_MEMORY: i32 = 8;
 
 /// What becomes of samples.
 #[derive(Default)]
-pub(super) struct Output {
-    code: Code,
-    lines: Lines,
+pub(super) struct SampleOutput {
+    code: SampledCode,
+    lines: WrittenLines,
     pub losses: Losses,
 }
 
 /// Samples of one context that are fetched together.
-pub(super) struct Batch {
+pub(super) struct SampleBatch {
     agent: AgentId,
-    wanted: Option<(Delivery, Request)>,
+    wanted: Option<(SampleDelivery, Request)>,
     /// Samples and their calls, by CUPTI's number of the call.
     calls: BTreeMap<u32, (RecentCall, u64)>,
     total: u64,
@@ -43,9 +43,9 @@ pub(super) struct Batch {
     copies: HashSet<usize>,
 }
 
-impl Batch {
-    pub fn of(agent: AgentId, wanted: Option<(Delivery, Request)>) -> Batch {
-        Batch {
+impl SampleBatch {
+    pub fn of(agent: AgentId, wanted: Option<(SampleDelivery, Request)>) -> SampleBatch {
+        SampleBatch {
             agent,
             wanted,
             calls: BTreeMap::new(),
@@ -72,7 +72,7 @@ impl Batch {
     }
 }
 
-impl Drop for Batch {
+impl Drop for SampleBatch {
     fn drop(&mut self) {
         for copy in &self.copies {
             // SAFETY: a text that CUPTI made with malloc for us, and that nothing refers to any more.
@@ -81,16 +81,16 @@ impl Drop for Batch {
     }
 }
 
-impl Output {
+impl SampleOutput {
     /// Computes what is needed of modules that were loaded since.
     pub fn learn(&mut self, cupti: &Cupti) {
         self.code.learn(cupti);
     }
 
     /// Sampling of a context begins: says so to those who read the records.
-    pub fn begin(&mut self, sampled: &Sampled, request: Request, delivery: Delivery) {
+    pub fn begin(&mut self, sampled: &SampledContext, request: Request, delivery: SampleDelivery) {
         self.losses.unknown(&sampled.reasons.unknown);
-        let batch = Batch::of(sampled.agent, Some((delivery, request)));
+        let batch = SampleBatch::of(sampled.agent, Some((delivery, request)));
         let totals = batch.totals(request, &RecentCall::default(), (0, 0));
         with_host(|host| {
             host.write_to(delivery.buffers, totals);
@@ -98,7 +98,7 @@ impl Output {
     }
 
     /// Writes the records of samples.
-    pub fn take(&mut self, cupti: &Cupti, batch: &mut Batch, fetched: Fetched<'_>) {
+    pub fn take(&mut self, cupti: &Cupti, batch: &mut SampleBatch, fetched: Fetched<'_>) {
         let totals = fetched.totals;
         self.losses.foreign = self.losses.foreign.saturating_add(totals.foreign);
         self.losses.dropped = self.losses.dropped.saturating_add(totals.dropped);
@@ -138,7 +138,7 @@ impl Output {
         &mut self,
         cupti: &Cupti,
         names: &Names,
-        batch: &mut Batch,
+        batch: &mut SampleBatch,
         address: &OfAddress,
         records: &mut Vec<SampleAggregate>,
     ) {
@@ -180,7 +180,7 @@ impl Output {
     }
 
     /// All samples of a batch were taken: writes their totals.
-    pub fn end(&mut self, batch: Batch, result: Result<(), Refused>) {
+    pub fn end(&mut self, batch: SampleBatch, result: Result<(), RefusedStep>) {
         match result {
             Ok(()) => {}
             Err(refused) if refused.status == OUT_OF_MEMORY => self.losses.full(),

@@ -1,7 +1,7 @@
 //! The stall reasons of a device: CUPTI states them by name, and counts samples by number.
 
 use super::ffi::{ContextParams, NAME_BYTES, ReasonCountParams, ReasonParams};
-use crate::cuda::ffi::{self, Cupti, Status, call};
+use crate::cuda::ffi::{self, Cupti, CuptiStatus, call};
 use core::ffi::{CStr, c_char, c_void};
 use gputrail_record::StallReason;
 
@@ -17,7 +17,7 @@ const LATENCY: &str = "_not_issued";
 
 /// What a number of CUPTI's counts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum CountedReason {
     /// Samples with this reason.
     Samples(StallReason),
     /// Those of them at which no wave issued.
@@ -31,14 +31,14 @@ pub(super) enum Counted {
 pub(super) struct Reasons {
     /// By number, as CUPTI lists them.
     pub numbers: Vec<u32>,
-    counted: Vec<Counted>,
+    counted: Vec<CountedReason>,
     /// Names of reasons that are not known here.
     pub unknown: Vec<String>,
 }
 
 impl Reasons {
     /// Asks for the reasons of `context`, for which sampling is enabled.
-    pub fn of(cupti: &Cupti, context: *mut c_void) -> Result<Reasons, Status> {
+    pub fn of(cupti: &Cupti, context: *mut c_void) -> Result<Reasons, CuptiStatus> {
         let mut count = 0;
         let mut asked = ReasonCountParams {
             size: size_of::<ReasonCountParams>(),
@@ -77,7 +77,7 @@ impl Reasons {
             let name = name.as_ref();
             of_name(name).unwrap_or_else(|| {
                 unknown.push(name.to_owned());
-                Counted::Samples(StallReason::OTHER)
+                CountedReason::Samples(StallReason::OTHER)
             })
         });
         let counted = counted.collect();
@@ -89,7 +89,7 @@ impl Reasons {
     }
 
     /// What the reason with this number counts.
-    pub fn get(&self, number: u32) -> Counted {
+    pub fn get(&self, number: u32) -> CountedReason {
         // Numbers mostly are places.
         let place = number as usize;
         let place = match self.numbers.get(place) {
@@ -98,19 +98,22 @@ impl Reasons {
         };
         place
             .and_then(|place| self.counted.get(place).copied())
-            .unwrap_or(Counted::Samples(StallReason::OTHER))
+            .unwrap_or(CountedReason::Samples(StallReason::OTHER))
     }
 }
 
 /// What a reason of this name counts; `None` if the name is not known.
-fn of_name(name: &str) -> Option<Counted> {
+fn of_name(name: &str) -> Option<CountedReason> {
     let Some(reason) = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)) else {
-        return name.starts_with("smsp__pcsamp_").then_some(Counted::Other);
+        return name
+            .starts_with("smsp__pcsamp_")
+            .then_some(CountedReason::Other);
     };
-    let (reason, counted): (_, fn(StallReason) -> Counted) = match reason.strip_suffix(LATENCY) {
-        Some(reason) => (reason, Counted::Latency),
-        None => (reason, Counted::Samples),
-    };
+    let (reason, counted): (_, fn(StallReason) -> CountedReason) =
+        match reason.strip_suffix(LATENCY) {
+            Some(reason) => (reason, CountedReason::Latency),
+            None => (reason, CountedReason::Samples),
+        };
     let known = match reason {
         "selected" => StallReason::NONE,
         "not_selected" => StallReason::NOT_SELECTED,
@@ -122,7 +125,7 @@ fn of_name(name: &str) -> Option<Counted> {
 }
 
 /// The status of a call that the library may lack.
-pub(super) fn done(status: Option<Status>) -> Result<(), Status> {
+pub(super) fn done(status: Option<CuptiStatus>) -> Result<(), CuptiStatus> {
     match status {
         Some(ffi::SUCCESS) => Ok(()),
         Some(status) => Err(status),
@@ -156,13 +159,13 @@ mod tests {
         let reasons = Reasons::named(vec![0, 1, 7, 3, 4, 5], names.iter());
         let of = [0, 1, 7, 3, 4, 5, 99].map(|number| reasons.get(number));
         let expected = [
-            Counted::Samples(StallReason::LONG_SCOREBOARD),
-            Counted::Latency(StallReason::LONG_SCOREBOARD),
-            Counted::Samples(StallReason::NONE),
-            Counted::Latency(StallReason::NOT_SELECTED),
-            Counted::Other,
-            Counted::Samples(StallReason::OTHER),
-            Counted::Samples(StallReason::OTHER),
+            CountedReason::Samples(StallReason::LONG_SCOREBOARD),
+            CountedReason::Latency(StallReason::LONG_SCOREBOARD),
+            CountedReason::Samples(StallReason::NONE),
+            CountedReason::Latency(StallReason::NOT_SELECTED),
+            CountedReason::Other,
+            CountedReason::Samples(StallReason::OTHER),
+            CountedReason::Samples(StallReason::OTHER),
         ];
         assert_eq!(of, expected);
         assert_eq!(reasons.unknown, [names[5]]);
@@ -176,7 +179,11 @@ mod tests {
         });
         let mut count = 0;
         for (reason, name) in of_devices {
-            assert_eq!(of_name(name), Some(Counted::Samples(*reason)), "{name}");
+            assert_eq!(
+                of_name(name),
+                Some(CountedReason::Samples(*reason)),
+                "{name}"
+            );
             count += 1;
         }
         assert_eq!(count, 16);

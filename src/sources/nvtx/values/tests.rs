@@ -16,15 +16,15 @@ fn entry(kind: u64, name: &str, flags: u64, detail: u64) -> SchemaEntry {
 
 fn register(id: u64, form: u64, entries: Vec<SchemaEntry>) {
     let schema = Schema::new(DOMAIN, "".into(), form, entries, 0, 0);
-    LAYOUTS.put((DOMAIN, id), Layout::Schema(schema));
+    LAYOUTS.put((DOMAIN, id), PayloadLayout::Schema(schema));
 }
 
-fn read(schema: u64, data: &[u8]) -> (Values, usize) {
-    let source = Source {
+fn read(schema: u64, data: &[u8]) -> (PayloadValues, usize) {
+    let source = PayloadBytes {
         domain: DOMAIN,
         payloads: &[data],
     };
-    let mut values = Values::default();
+    let mut values = PayloadValues::default();
     let size = values.read_event(&source, schema, data);
     (values, size)
 }
@@ -52,8 +52,12 @@ fn dynamic_structures_of_an_array_are_read_behind_each_other() {
     }
     let data = [text_and_number(texts[0], 1), text_and_number(texts[1], 2)].concat();
     let (values, size) = read(whole, &data);
-    let text =
-        |place: usize, text: &str| (format!("all[{place}].text"), Read::Text(text.to_owned()));
+    let text = |place: usize, text: &str| {
+        (
+            format!("all[{place}].text"),
+            ReadValue::Text(text.to_owned()),
+        )
+    };
     assert_eq!(values.fields, [text(0, "one"), text(1, "two")]);
     assert_eq!(size, 28);
     // The second element is not there.
@@ -83,10 +87,10 @@ fn addresses_behind_entries_of_unknown_size_are_not_followed() {
     let [.., (_, text), (_, handle)] = &values.fields[..] else {
         panic!("{:?}", values.fields);
     };
-    assert_eq!(*text, Read::Text(wild.to_owned()));
+    assert_eq!(*text, ReadValue::Text(wild.to_owned()));
     assert_eq!(
         *handle,
-        Read::Number(PayloadKind::UNSIGNED, 0x0101_0101_0101_0101)
+        ReadValue::Number(PayloadKind::UNSIGNED, 0x0101_0101_0101_0101)
     );
     assert_eq!(size, data.len());
 }

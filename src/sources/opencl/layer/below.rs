@@ -1,6 +1,6 @@
 //! The functions below the layer: those of the loader, which lead to the next layer or to the runtimes.
 
-use super::functions::{AnyFunction, Dispatch};
+use super::functions::{AnyFunction, DispatchTable};
 use crate::opencl::loader;
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -24,19 +24,19 @@ static NEXT: Below = Below {
 };
 
 struct Below {
-    functions: UnsafeCell<Dispatch>,
+    functions: UnsafeCell<DispatchTable>,
     installed: Once,
 }
 
 // SAFETY: the functions are written once, by `installed`; who reads them has a wrapper, which was handed out after that.
 unsafe impl Sync for Below {}
 
-/// Number of functions in [`Dispatch`].
-pub(super) const ENTRIES: usize = size_of::<Dispatch>() / size_of::<AnyFunction>();
+/// Number of functions in [`DispatchTable`].
+pub(super) const ENTRIES: usize = size_of::<DispatchTable>() / size_of::<AnyFunction>();
 
 /// The functions below the layer; only the wrappers, which exist after `install`, may call this.
 #[inline(always)]
-pub(super) fn below() -> &'static Dispatch {
+pub(super) fn below() -> &'static DispatchTable {
     // SAFETY: `install` writes them before it hands out a wrapper, and no thread does after that.
     unsafe { &*NEXT.functions.get() }
 }
@@ -47,7 +47,7 @@ pub(super) fn below() -> &'static Dispatch {
 /// # Safety
 ///
 /// `target` leads to `entries` function pointers in the order of `cl_icd_dispatch`, and `entries` is at most [`ENTRIES`].
-pub(super) unsafe fn install(target: *const Dispatch, entries: usize) {
+pub(super) unsafe fn install(target: *const DispatchTable, entries: usize) {
     NEXT.installed.call_once(|| {
         let next = NEXT.functions.get().cast::<AnyFunction>();
         // SAFETY: both have at least `entries` pointers, and no wrapper has been handed out yet.

@@ -5,7 +5,7 @@
 
 use super::contained::contained;
 use super::ffi::*;
-use super::functions::{Function, operation};
+use super::functions::{ClFunction, operation};
 use core::ffi::CStr;
 use gputrail_buffer::clock;
 use gputrail_collect::correlation::{self, Extra, HostThread};
@@ -122,7 +122,7 @@ impl ObservedCall {
     }
 
     /// Whether it is a call of one of `functions`.
-    pub fn is_of(&self, functions: &[Function]) -> bool {
+    pub fn is_of(&self, functions: &[ClFunction]) -> bool {
         let mut operations = functions.iter().map(|function| operation(*function as u16));
         operations.any(|operation| operation == self.core.operation)
     }

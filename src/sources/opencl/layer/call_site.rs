@@ -10,7 +10,7 @@ use super::ffi::cl_int;
 use gputrail_buffer::clock;
 use gputrail_collect::notify::Notifier;
 use gputrail_collect::process::Current;
-use gputrail_collect::switchboard::{Payload, Switchboard, Within};
+use gputrail_collect::switchboard::{Payload, ReportedPart, Switchboard};
 use gputrail_interface::operations::{memory_allocation, synchronization};
 use gputrail_record::*;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl ObservedCall {
         let operation = allocation(record.operation);
         let record = RecordRef::of(&record);
         site.notifier()
-            .enter(Within::Work, operation, record, KernelId::NONE);
+            .enter(ReportedPart::Work, operation, record, KernelId::NONE);
     }
 
     /// Notifies subscribers that memory has been allocated or freed.
@@ -94,8 +94,8 @@ impl ObservedCall {
             let operation = allocation(record.operation);
             let payload = Payload::Record(RecordRef::of(record));
             site.notifier()
-                .exit(Within::Work, operation, payload, KernelId::NONE, 0);
-            site.notifier().end(Within::Work);
+                .exit(ReportedPart::Work, operation, payload, KernelId::NONE, 0);
+            site.notifier().end(ReportedPart::Work);
         }
     }
 
@@ -108,7 +108,7 @@ impl ObservedCall {
             let record_ref = RecordRef::of(&record);
             let operation = wait(record.what);
             site.notifier()
-                .enter(Within::Wait, operation, record_ref, KernelId::NONE);
+                .enter(ReportedPart::Wait, operation, record_ref, KernelId::NONE);
             self.core.start = clock::now();
         }
     }
@@ -118,9 +118,14 @@ impl ObservedCall {
         if let Some(site) = self.inner_call_site() {
             let payload = Payload::Record(RecordRef::of(record));
             let operation = wait(record.what);
-            site.notifier()
-                .exit(Within::Wait, operation, payload, KernelId::NONE, status);
-            site.notifier().end(Within::Wait);
+            site.notifier().exit(
+                ReportedPart::Wait,
+                operation,
+                payload,
+                KernelId::NONE,
+                status,
+            );
+            site.notifier().end(ReportedPart::Wait);
         }
     }
 

@@ -6,15 +6,15 @@ use super::call::ObservedCall;
 use super::completion::{self, OUTSTANDING};
 use super::contexts::CONTEXTS;
 use super::ffi::*;
-use super::functions::{self, Description, Inside, ObjectType};
+use super::functions::{self, CallEffect, FunctionDescription, ObjectType};
 use super::queues::{self, QUEUES, QueueIds};
-use super::work::{Enqueue, OnQueue, queue_of};
+use super::work::{EnqueuedRecords, OnQueue, queue_of};
 use super::{counters, kernels, memory, programs, sampling, waits};
 use gputrail_buffer::clock;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::notify::Followers;
 use gputrail_collect::process;
-use gputrail_collect::switchboard::{CallArguments, Callback, Payload, Within};
+use gputrail_collect::switchboard::{CallArguments, CallbackArguments, Payload, ReportedPart};
 use gputrail_interface::operations::{Phase, kernel_dispatch, resource};
 use gputrail_record::*;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,9 +57,9 @@ impl ObservedCall {
             return;
         };
         let payload = Payload::Call(CallArguments::in_progress(description.arguments, arguments));
-        let mut callback = Callback::new(self.core.operation, description.name, phase)
+        let mut callback = CallbackArguments::new(self.core.operation, description.name, phase)
             .with_kernel(launched(description, arguments), board.names());
-        let (state, place) = (thread.state(), (self.core.depth, Within::Call));
+        let (state, place) = (thread.state(), (self.core.depth, ReportedPart::Call));
         (callback.thread, callback.correlation) = (state.thread(), self.core.correlation);
         callback.payload = payload;
         callback.runtime_context = context_of(description, arguments);
@@ -83,22 +83,22 @@ impl ObservedCall {
         if INITIALIZED.swap(process, Ordering::Relaxed) != process {
             site.instant(resource::RUNTIME_INITIALIZED, Payload::None);
         }
-        site.notifier().begin(Within::Work, WorkId::NONE);
-        site.notifier().begin(Within::Wait, WorkId::NONE);
+        site.notifier().begin(ReportedPart::Work, WorkId::NONE);
+        site.notifier().begin(ReportedPart::Wait, WorkId::NONE);
         let Some(description) = functions::description(self.core.operation.number) else {
             return;
         };
         let arguments = CallArguments::in_progress(description.arguments, arguments);
         let named = |name| arguments.get(name).unwrap_or(0);
         match description.inside {
-            Inside::Nothing => {}
-            Inside::Allocates => {
+            CallEffect::Nothing => {}
+            CallEffect::Allocates => {
                 let mut record = Allocation::blank();
                 record.operation = AllocationOperation::ALLOCATE;
                 (record.bytes, record.runtime_flags) = (named("size"), named("flags"));
                 self.notify_allocation(&site, record);
             }
-            Inside::FreesShared => memory::notify_free(self, named("ptr")),
+            CallEffect::FreesShared => memory::notify_free(self, named("ptr")),
         }
     }
 
@@ -111,7 +111,7 @@ impl ObservedCall {
     pub unsafe fn notify_enqueue(
         &mut self,
         queue: impl OnQueue,
-        work: impl Enqueue,
+        work: impl EnqueuedRecords,
         blocking: bool,
     ) {
         if !self.core.interest.has_inner_callbacks() {
@@ -127,7 +127,7 @@ impl ObservedCall {
     }
 
     /// Notifies subscribers that `work` is going to be put into `queue`.
-    fn notify_enqueuing(&self, work: &impl Enqueue, queue: &QueueIds, blocking: bool) {
+    fn notify_enqueuing(&self, work: &impl EnqueuedRecords, queue: &QueueIds, blocking: bool) {
         let Some(site) = self.inner_call_site() else {
             return;
         };
@@ -138,11 +138,11 @@ impl ObservedCall {
         let Some(id) = site.thread.with(HostThread::new_work) else {
             return;
         };
-        site.notifier().begin(Within::Work, id);
+        site.notifier().begin(ReportedPart::Work, id);
         let enqueue = self.enqueue_info(site.id, queue, id, blocking);
         work.describe(&enqueue, &mut |work| {
             site.notifier()
-                .enter(Within::Work, work.enqueue, work.record, work.kernel);
+                .enter(ReportedPart::Work, work.enqueue, work.record, work.kernel);
         });
         site.notify_postponed();
     }
@@ -151,18 +151,18 @@ impl ObservedCall {
     #[cold]
     pub(super) fn notify_enqueued(
         &self,
-        work: &impl Enqueue,
+        work: &impl EnqueuedRecords,
         queue: &QueueIds,
         blocking: bool,
     ) -> Option<(WorkId, Option<Box<Followers>>)> {
         let site = self.inner_call_site()?;
-        let id = site.notifier().user_data(Within::Work).work();
+        let id = site.notifier().user_data(ReportedPart::Work).work();
         let mut followers: Option<Followers> = None;
         let enqueue = self.enqueue_info(site.id, queue, id, blocking);
         work.describe(&enqueue, &mut |work| {
             let payload = Payload::Record(work.record);
             site.notifier()
-                .exit(Within::Work, work.enqueue, payload, work.kernel, 0);
+                .exit(ReportedPart::Work, work.enqueue, payload, work.kernel, 0);
             // The first kernel of a command buffer stands for all of its parts.
             let speaks = match &followers {
                 None => true,
@@ -172,7 +172,7 @@ impl ObservedCall {
                 followers = Some(new);
             }
         });
-        let user_data = site.notifier().end(Within::Work);
+        let user_data = site.notifier().end(ReportedPart::Work);
         site.notify_postponed();
         let followers = followers.map(|followers| Box::new(followers.with_user_data(user_data)));
         id.is_some().then_some((id, followers))
@@ -180,7 +180,7 @@ impl ObservedCall {
 
     /// Notifies subscribers that `done` of the `passes` of a kernel have run.
     #[cold]
-    pub(super) fn notify_replay(&self, work: &impl Enqueue, done: usize, passes: usize) {
+    pub(super) fn notify_replay(&self, work: &impl EnqueuedRecords, done: usize, passes: usize) {
         if let (Some(site), Some(launch)) = (self.inner_call_site(), work.launch()) {
             let payload = Payload::Replay {
                 done: done as u32,
@@ -209,7 +209,7 @@ impl ObservedCall {
         let Some(site) = self.inner_call_site() else {
             return;
         };
-        for within in [Within::Work, Within::Wait] {
+        for within in [ReportedPart::Work, ReportedPart::Wait] {
             let left = site.notifier().user_data(within);
             if left.is_open() {
                 let (operation, none) = (left.operation(), Payload::None);
@@ -224,7 +224,7 @@ impl ObservedCall {
 
 /// The kernel that a call of `function` with these arguments launches.
 #[inline]
-fn launched(function: &Description, arguments: &[u64]) -> KernelId {
+fn launched(function: &FunctionDescription, arguments: &[u64]) -> KernelId {
     // The kernel is always the second argument.
     match (function.objects, arguments) {
         ([_, ObjectType::Kernel], [_, kernel, ..]) if function.group == OperationGroup::ENQUEUE => {
@@ -236,7 +236,7 @@ fn launched(function: &Description, arguments: &[u64]) -> KernelId {
 
 /// The context of a call, as far as its first argument says.
 #[inline]
-fn context_of(function: &Description, arguments: &[u64]) -> ContextId {
+fn context_of(function: &FunctionDescription, arguments: &[u64]) -> ContextId {
     let Some(handle) = arguments.first() else {
         return ContextId::NONE;
     };

@@ -5,7 +5,7 @@
 //! A first reading from a long call may fit several clocks: the next one from a call of half its length is kept at once.
 
 use super::below::{below, next};
-use super::device::Device;
+use super::device::ClDevice;
 use super::ffi::*;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::OnceBox;
@@ -61,7 +61,7 @@ fn spans() -> &'static Spans {
 
 /// Tries the timer of a new agent, which devices have from version 2.1 on. With older devices the runtime lacks the
 /// function, even if the loader has it.
-pub(super) fn new_agent(agent: AgentId, device: cl_device_id, known: &Device) {
+pub(super) fn new_agent(agent: AgentId, device: cl_device_id, known: &ClDevice) {
     let Some(timer) = TIMERS.get(agent.0 as usize) else {
         return;
     };

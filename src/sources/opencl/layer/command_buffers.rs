@@ -6,7 +6,7 @@ use super::call::ObservedCall;
 use super::ffi::*;
 use super::kernels;
 use super::work::{
-    CommandDescription, CommandRecord, Commands, Enqueue, EnqueueInfo, KernelLaunch, list,
+    CommandDescription, CommandRecord, Commands, EnqueueInfo, EnqueuedRecords, KernelLaunch, list,
 };
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::PerProcess;
@@ -18,38 +18,38 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A recorded command.
 #[derive(Copy, Clone)]
-pub(super) enum Command {
+pub(super) enum RecordedCommand {
     Kernel(KernelDispatch),
     Copy(MemoryCopy),
     Set(MemorySet),
 }
 
-impl From<KernelLaunch> for Command {
-    fn from(launch: KernelLaunch) -> Command {
+impl From<KernelLaunch> for RecordedCommand {
+    fn from(launch: KernelLaunch) -> RecordedCommand {
         let mut kernel = launch.record();
         kernel.launch = LaunchType::COMMAND_BUFFER;
-        Command::Kernel(kernel)
+        RecordedCommand::Kernel(kernel)
     }
 }
 
-impl From<MemoryCopy> for Command {
-    fn from(copy: MemoryCopy) -> Command {
-        Command::Copy(copy)
+impl From<MemoryCopy> for RecordedCommand {
+    fn from(copy: MemoryCopy) -> RecordedCommand {
+        RecordedCommand::Copy(copy)
     }
 }
 
-impl From<MemorySet> for Command {
-    fn from(set: MemorySet) -> Command {
-        Command::Set(set)
+impl From<MemorySet> for RecordedCommand {
+    fn from(set: MemorySet) -> RecordedCommand {
+        RecordedCommand::Set(set)
     }
 }
 
-impl Command {
+impl RecordedCommand {
     fn node_type(&self) -> GraphNodeType {
         match self {
-            Command::Kernel(_) => GraphNodeType::KERNEL,
-            Command::Copy(_) => GraphNodeType::COPY,
-            Command::Set(_) => GraphNodeType::FILL,
+            RecordedCommand::Kernel(_) => GraphNodeType::KERNEL,
+            RecordedCommand::Copy(_) => GraphNodeType::COPY,
+            RecordedCommand::Set(_) => GraphNodeType::FILL,
         }
     }
 }
@@ -62,16 +62,16 @@ struct RecordedBuffer {
     /// The queue to which it is enqueued by default.
     queue: cl_command_queue,
     references: u32,
-    commands: Vec<Command>,
+    commands: Vec<RecordedCommand>,
 }
 
 // SAFETY: a handle is a number to us.
 unsafe impl Send for RecordedBuffer {}
 
-type Known = HashMap<u64, RecordedBuffer>;
+type KnownBuffers = HashMap<u64, RecordedBuffer>;
 
 /// The command buffers that the program holds.
-static BUFFERS: PerProcess<Known> = PerProcess::new();
+static BUFFERS: PerProcess<KnownBuffers> = PerProcess::new();
 
 fn with<R>(
     buffer: cl_command_buffer_khr,
@@ -191,7 +191,7 @@ pub(super) fn released(call: &mut ObservedCall, buffer: cl_command_buffer_khr) {
 pub(super) fn record(
     call: &mut ObservedCall,
     buffer: cl_command_buffer_khr,
-    command: impl Into<Command>,
+    command: impl Into<RecordedCommand>,
 ) {
     call.end();
     let command = command.into();
@@ -203,7 +203,7 @@ pub(super) fn record(
 #[derive(Copy, Clone)]
 pub(super) struct CommandBuffer(pub cl_command_buffer_khr);
 
-impl Enqueue for CommandBuffer {
+impl EnqueuedRecords for CommandBuffer {
     fn own_queue(&self) -> cl_command_queue {
         with(self.0, |buffer| buffer.queue).unwrap_or(cl_command_queue::NULL)
     }
@@ -224,17 +224,17 @@ impl Enqueue for CommandBuffer {
             host.write_to(info.buffers.and(wanted), whole);
         }
         self.each(info, |command, info| match command {
-            Command::Kernel(kernel) => one(kernel, host, info),
-            Command::Copy(copy) => one(copy, host, info),
-            Command::Set(set) => one(set, host, info),
+            RecordedCommand::Kernel(kernel) => one(kernel, host, info),
+            RecordedCommand::Copy(copy) => one(copy, host, info),
+            RecordedCommand::Set(set) => one(set, host, info),
         });
     }
 
     fn describe(&self, info: &EnqueueInfo, notify: &mut dyn FnMut(CommandDescription<'_>)) {
         self.each(info, |command, info| match command {
-            Command::Kernel(kernel) => kernel.describe(info, notify),
-            Command::Copy(copy) => copy.describe(info, notify),
-            Command::Set(set) => set.describe(info, notify),
+            RecordedCommand::Kernel(kernel) => kernel.describe(info, notify),
+            RecordedCommand::Copy(copy) => copy.describe(info, notify),
+            RecordedCommand::Set(set) => set.describe(info, notify),
         });
     }
 
@@ -248,11 +248,11 @@ impl Enqueue for CommandBuffer {
 impl CommandBuffer {
     /// Calls `work` with each command and its place in the buffer; a buffer whose commands were not observed, or that has
     /// more than records can number, is one command.
-    fn each(self, info: &EnqueueInfo, mut work: impl FnMut(Command, &EnqueueInfo)) {
+    fn each(self, info: &EnqueueInfo, mut work: impl FnMut(RecordedCommand, &EnqueueInfo)) {
         let mut commands = with(self.0, |buffer| buffer.commands.clone()).unwrap_or_default();
         if commands.is_empty() || commands.len() > usize::from(u16::MAX) {
             commands.clear();
-            commands.push(Command::Kernel(whole()));
+            commands.push(RecordedCommand::Kernel(whole()));
         }
         let mut info = EnqueueInfo {
             flags: info.flags | flags::SHARED,

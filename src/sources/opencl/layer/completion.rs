@@ -18,7 +18,7 @@ use gputrail_collect::attributes;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::notify::{self, Followers};
 use gputrail_collect::outstanding::{
-    Claim, OfThread, Outstanding, OutstandingWork, THREADS, Ticket, completion_header,
+    ClaimedSlot, OfThread, Outstanding, OutstandingWork, THREADS, Ticket, completion_header,
 };
 use gputrail_collect::process::{self, Current};
 use gputrail_collect::switchboard::{Buffers, Flush};
@@ -91,14 +91,14 @@ pub(super) unsafe extern "C-unwind" fn completed(
 
 /// Completes work whose callback has come on another thread before the enqueuing thread has published the slot.
 #[cold]
-pub(super) fn overtaken(claim: Claim<'_>, thread: Current) {
+pub(super) fn overtaken(claim: ClaimedSlot<'_>, thread: Current) {
     let status = status_of(event_of(&claim.work())).unwrap_or(CL_COMPLETE);
     finish(claim, status, Some(thread));
 }
 
 /// Completes work: queries its times, writes its completion to the lane of `thread`, and releases the event.
 #[inline(always)]
-fn finish(claim: Claim<'_>, status: cl_int, thread: Option<Current>) {
+fn finish(claim: ClaimedSlot<'_>, status: cl_int, thread: Option<Current>) {
     let work = claim.work();
     let mut times = [0; 4];
     let known = ask_times(event_of(&work), &mut times);
@@ -208,7 +208,7 @@ pub(super) fn write_completed(
 /// Parks a completion that could not be written, and notifies the followers of the work.
 #[cold]
 fn leave(
-    claim: Claim<'_>,
+    claim: ClaimedSlot<'_>,
     left: Buffers,
     completion: Completion,
     thread: Option<Current>,
@@ -461,7 +461,7 @@ pub(super) fn abandon(thread: Current) {
 }
 
 /// Writes to `buffers`, and notifies the followers of the work, that it did not complete before the end.
-fn write_unfinished(claim: &Claim<'_>, buffers: Buffers, thread: Current) {
+fn write_unfinished(claim: &ClaimedSlot<'_>, buffers: Buffers, thread: Current) {
     let followers = claim.take_followers();
     if buffers.is_none() && followers.is_none() {
         return;

@@ -3,8 +3,8 @@
 use super::below::next;
 use super::devices;
 use super::ffi::*;
-use super::handles::Handles;
-use super::references::{Object, object};
+use super::handles::ObjectTable;
+use super::references::{ReferenceCounted, object};
 use bytemuck::{Pod, Zeroable};
 use gputrail_collect::process;
 use gputrail_record::{AgentId, Context, ContextId, Domain};

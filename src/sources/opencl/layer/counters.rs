@@ -2,7 +2,7 @@
 //! collection service. Panics are contained here and do not affect the layer.
 
 use super::contained::contained;
-use super::device::Device;
+use super::device::ClDevice;
 use super::ffi::*;
 use crate::perf::HostCounters;
 use gputrail_buffer::platform::inside::message;
@@ -60,11 +60,11 @@ pub(super) fn svm_allocated(flags: cl_bitfield) {
 
 /// Offers a new agent to the service if its kernels run in this process, and starts counting if the recording asks for
 /// that.
-pub(super) fn new_agent(agent: AgentId, device: &Device) {
+pub(super) fn new_agent(agent: AgentId, device: &ClDevice) {
     contained(|| offer(agent, device));
 }
 
-fn offer(agent: AgentId, device: &Device) {
+fn offer(agent: AgentId, device: &ClDevice) {
     let (Some(board), Some(counters)) = (process::board(), of_process()) else {
         return;
     };

@@ -10,7 +10,7 @@ use super::ffi::*;
 use super::queues;
 use super::replay;
 use super::waits::WaitList;
-use super::work::{Enqueue, EnqueueInfo, OnQueue};
+use super::work::{EnqueueInfo, EnqueuedRecords, OnQueue};
 use crate::perf::CountedKernel;
 use gputrail_buffer::platform::inside::Uncancelled;
 use gputrail_collect::correlation::HostThread;
@@ -34,7 +34,7 @@ const LONGEST_KERNEL: Duration = Duration::from_secs(10);
 pub(super) unsafe fn before(
     call: &ObservedCall,
     queue: impl OnQueue,
-    work: impl Enqueue,
+    work: impl EnqueuedRecords,
     waits: WaitList,
 ) -> bool {
     let mut is_begun = false;
@@ -82,7 +82,7 @@ pub(super) unsafe fn before(
 fn dispatch_of(
     call: &ObservedCall,
     queue: cl_command_queue,
-    work: impl Enqueue,
+    work: impl EnqueuedRecords,
 ) -> Option<KernelDispatch> {
     let thread = call.thread?.state().thread();
     let info = call.enqueue_info(thread, &queues::ids(queue), WorkId::NONE, false);
@@ -99,7 +99,7 @@ fn dispatch_of(
 #[inline(never)]
 pub(super) fn after(
     call: &ObservedCall,
-    work: impl Enqueue,
+    work: impl EnqueuedRecords,
     agent: AgentId,
     queue: cl_command_queue,
     event: cl_event,

@@ -7,7 +7,7 @@ use super::counters;
 use super::device::{describe, text};
 use super::environment;
 use super::ffi::*;
-use super::handles::Handles;
+use super::handles::ObjectTable;
 use super::sampling;
 use bytemuck::{Pod, Zeroable};
 use core::ptr;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The tracked state of a device.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct DeviceInfo {
+pub(super) struct DeviceState {
     pub id: AgentId,
     /// The number of queues it has had.
     queues: u32,
@@ -27,7 +27,7 @@ pub(super) struct DeviceInfo {
 }
 
 /// The devices that are tracked.
-pub(super) static DEVICES: Handles<DeviceInfo> = Handles::new();
+pub(super) static DEVICES: ObjectTable<DeviceState> = ObjectTable::new();
 
 /// Agents whose runtime has no event callbacks, which came with OpenCL 1.1: one bit each, by id modulo 64.
 static WITHOUT_CALLBACKS: AtomicU64 = AtomicU64::new(0);
@@ -80,7 +80,7 @@ fn name(device: cl_device_id) -> AgentId {
     crate::links::name(names, id, &known.bus);
     DEVICES.insert(
         device,
-        DeviceInfo {
+        DeviceState {
             id,
             queues: 0,
             unused: [0; 12],
@@ -120,7 +120,7 @@ pub(super) fn pocl_version(device: cl_device_id) -> Option<u32> {
 
 /// The number of a new queue of `device`, from 0.
 pub(super) fn next_queue_number(device: cl_device_id) -> u32 {
-    let next = |info: &mut DeviceInfo| {
+    let next = |info: &mut DeviceState| {
         info.queues += 1;
         info.queues - 1
     };

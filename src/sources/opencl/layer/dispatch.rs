@@ -7,7 +7,7 @@ use super::below::{self, ENTRIES, below, next};
 use super::call::ObservedCall;
 use super::contained::contained;
 use super::ffi::*;
-use super::functions::{AnyFunction, Argument, Dispatch, Function};
+use super::functions::{AnyFunction, ArgumentForm, ClFunction, DispatchTable};
 use super::table::opencl_functions;
 use super::work::{Commands, Mapped};
 use super::wrapper_body::{
@@ -29,7 +29,7 @@ macro_rules! declare {
         { $($hook:tt)* }
     )*) => {
         /// The layer's own functions; functions of other systems are absent.
-        const WRAPPERS: Dispatch = Dispatch { $($name: wrapped!($how $name)),* };
+        const WRAPPERS: DispatchTable = DispatchTable { $($name: wrapped!($how $name)),* };
 
         #[allow(non_snake_case, unused_mut, unused_variables, clippy::too_many_arguments)]
         mod wrappers {
@@ -63,7 +63,7 @@ macro_rules! wrapper {
                 observe!(interest, below().$name.unwrap_unchecked(), $how [$($detail),*] $group
                     $name($($arg: $ty),*) { $($hook)* })
             }
-            let interest = ObservedCall::interest_in(Function::$name as u16);
+            let interest = ObservedCall::interest_in(ClFunction::$name as u16);
             if ObservedCall::is_handed_on(interest, keeps_books!({ $($hook)* })) {
                 // SAFETY: the arguments that this one got.
                 return unsafe { next!($name($($arg),*)) };
@@ -80,7 +80,7 @@ macro_rules! wrapper {
 opencl_functions!(declare);
 
 /// The layer's own functions.
-static LAYER: OnceLock<Dispatch> = OnceLock::new();
+static LAYER: OnceLock<DispatchTable> = OnceLock::new();
 
 /// Stores the functions of the loader, and makes the layer's own: a wrapper for each function that is known, and the
 /// loader's entry otherwise.
@@ -89,9 +89,9 @@ static LAYER: OnceLock<Dispatch> = OnceLock::new();
 ///
 /// `target` leads to `entries` function pointers in the order of `cl_icd_dispatch`.
 pub(super) unsafe fn install(
-    target: *const Dispatch,
+    target: *const DispatchTable,
     entries: usize,
-) -> (&'static Dispatch, usize) {
+) -> (&'static DispatchTable, usize) {
     let entries = entries.min(ENTRIES);
     // SAFETY: `target` leads to as many pointers (`# Safety`).
     unsafe { below::install(target, entries) };
@@ -135,7 +135,7 @@ mod tests {
             -7
         }
         // SAFETY: a struct of optional function pointers, for which all zeros are `None`.
-        let mut runtime: Dispatch = unsafe { core::mem::zeroed() };
+        let mut runtime: DispatchTable = unsafe { core::mem::zeroed() };
         runtime.clSetKernelArg = Some(set_argument);
         // SAFETY: it has all entries.
         let (layer, _) = unsafe { install(&runtime, ENTRIES) };
@@ -143,7 +143,7 @@ mod tests {
         static CALLBACKS: AtomicU32 = AtomicU32::new(0);
         let context = Context::new().unwrap();
         let mut operations = OperationSet::default();
-        operations.set(operation(Function::clSetKernelArg as u16), true);
+        operations.set(operation(ClFunction::clSetKernelArg as u16), true);
         let subscribed = context.call_back(operations, |_| {
             CALLBACKS.fetch_add(1, Ordering::Relaxed);
         });
@@ -175,28 +175,32 @@ mod tests {
     #[test]
     fn the_table_has_the_entries_of_opencl_3_in_their_order() {
         assert_eq!((ENTRIES, FUNCTIONS.len()), (149, 149));
-        let offset = |function: Function| function as usize * size_of::<AnyFunction>();
+        let offset = |function: ClFunction| function as usize * size_of::<AnyFunction>();
         assert_eq!(
-            core::mem::offset_of!(Dispatch, clGetPlatformIDs),
-            offset(Function::clGetPlatformIDs)
+            core::mem::offset_of!(DispatchTable, clGetPlatformIDs),
+            offset(ClFunction::clGetPlatformIDs)
         );
-        assert_eq!(core::mem::offset_of!(Dispatch, clSetEventCallback), 81 * 8);
         assert_eq!(
-            core::mem::offset_of!(Dispatch, clCreateCommandQueueWithProperties),
+            core::mem::offset_of!(DispatchTable, clSetEventCallback),
+            81 * 8
+        );
+        assert_eq!(
+            core::mem::offset_of!(DispatchTable, clCreateCommandQueueWithProperties),
             123 * 8
         );
         assert_eq!(
-            core::mem::offset_of!(Dispatch, clSetContextDestructorCallback),
+            core::mem::offset_of!(DispatchTable, clSetContextDestructorCallback),
             148 * 8
         );
     }
 
     #[test]
     fn an_operation_says_which_arguments_it_keeps() {
-        let read = &FUNCTIONS[Function::clEnqueueReadBuffer as usize];
+        let read = &FUNCTIONS[ClFunction::clEnqueueReadBuffer as usize];
         assert!(read.keeps_arguments());
         assert_eq!(
-            read.info(Function::clEnqueueReadBuffer as u16).signature(),
+            read.info(ClFunction::clEnqueueReadBuffer as u16)
+                .signature(),
             "command_queue:pointer,buffer:pointer,blocking_read:bool,offset:uint,cb:uint,ptr:pointer,\
              num_events_in_wait_list:uint"
         );

@@ -10,7 +10,7 @@ use super::devices;
 use super::ffi::*;
 use super::queues::QueueIds;
 use super::waits::{self, WaitList};
-use super::work::{Enqueue, OnQueue, queue_of};
+use super::work::{EnqueuedRecords, OnQueue, queue_of};
 use crate::perf::CountedKernel;
 use gputrail_collect::outstanding::OutstandingWork;
 use gputrail_collect::switchboard::Buffers;
@@ -28,7 +28,7 @@ impl ObservedCall {
     pub unsafe fn enqueued(
         &mut self,
         queue: impl OnQueue,
-        work: impl Enqueue,
+        work: impl EnqueuedRecords,
         event: cl_event,
         is_ours: bool,
         blocking: bool,
@@ -85,7 +85,7 @@ impl ObservedCall {
     unsafe fn follow(
         &mut self,
         info: QueueIds,
-        work: impl Enqueue,
+        work: impl EnqueuedRecords,
         event: EventOf,
         times: Option<[u64; 4]>,
         blocking: bool,

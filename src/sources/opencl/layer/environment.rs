@@ -1,7 +1,7 @@
 //! The environment of devices that are processors of this machine, whichever runtime executes kernels on them.
 
 use super::contained::contained;
-use super::device::Device;
+use super::device::ClDevice;
 use crate::processors::ProcessorMonitor;
 use gputrail_collect::switchboard::Switchboard;
 use gputrail_record::{AgentId, AgentKind};
@@ -24,7 +24,7 @@ fn monitor() -> Option<&'static Arc<ProcessorMonitor>> {
 }
 
 /// Adds a new agent if it is a processor.
-pub(super) fn new_agent(agent: AgentId, device: &Device) {
+pub(super) fn new_agent(agent: AgentId, device: &ClDevice) {
     if device.kind == AgentKind::CPU
         && let Some(monitor) = monitor()
     {

@@ -10,8 +10,8 @@ use super::command_buffers::{self, CommandBuffer};
 use super::contained::contained;
 use super::extension_table::extension_functions;
 use super::ffi::*;
-use super::functions::numbers as Function;
-use super::functions::{Argument, FUNCTIONS};
+use super::functions::numbers as ClFunction;
+use super::functions::{ArgumentForm, FUNCTIONS};
 use super::work::Commands;
 use super::wrapper_body::{
     after, all_bits, body, exit, keeps_books, kept_arguments, middle, notify_enqueue, notify_enter,
@@ -97,7 +97,7 @@ macro_rules! wrappers {
         $(pub unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> $ret {
             // SAFETY: `wrap` sets the target before it hands out a wrapper.
             let target = unsafe { *TARGETS[$platform].$name.get().unwrap_unchecked() };
-            let interest = ObservedCall::interest_in(Function::$name as u16);
+            let interest = ObservedCall::interest_in(ClFunction::$name as u16);
             if ObservedCall::is_handed_on(interest, keeps_books!({ $($hook)* })) {
                 // SAFETY: the program's own arguments.
                 return unsafe { target($($arg),*) };

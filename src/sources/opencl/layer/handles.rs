@@ -20,15 +20,15 @@ const WORDS: usize = 7;
 const FIRST_CAPACITY: usize = 64;
 
 /// Objects of one kind, by handle. `T` is 56 bytes.
-pub(super) struct Handles<T> {
-    known: Known,
-    writer: PerProcess<Writer>,
+pub(super) struct ObjectTable<T> {
+    known: ReadSide,
+    writer: PerProcess<HandleWriter>,
     info: PhantomData<T>,
 }
 
 /// The state of the writers.
 #[derive(Default)]
-struct Writer {
+struct HandleWriter {
     /// Whether this process has written before.
     has_begun: bool,
     /// Number of entries in use.
@@ -36,14 +36,14 @@ struct Writer {
 }
 
 /// The part that readers use.
-struct Known {
-    table: AtomicPtr<Table>,
+struct ReadSide {
+    table: AtomicPtr<HandleTable>,
     /// Odd while entries are in motion.
     version: AtomicU32,
 }
 
-impl Known {
-    fn table(&self) -> Option<&'static Table> {
+impl ReadSide {
+    fn table(&self) -> Option<&'static HandleTable> {
         // SAFETY: null, or a table that was leaked when it was put here.
         unsafe { self.table.load(Ordering::Acquire).as_ref() }
     }
@@ -104,21 +104,21 @@ impl Known {
     }
 }
 
-struct Table {
+struct HandleTable {
     /// A power of two, at least twice the entries in use.
-    entries: Box<[Entry]>,
+    entries: Box<[HandleEntry]>,
 }
 
 #[repr(align(64))]
-struct Entry {
+struct HandleEntry {
     /// The handle, 0 if the entry is free.
     key: AtomicU64,
     words: [AtomicU64; WORDS],
 }
 
-impl Entry {
-    fn free() -> Entry {
-        Entry {
+impl HandleEntry {
+    fn free() -> HandleEntry {
+        HandleEntry {
             key: AtomicU64::new(0),
             words: [const { AtomicU64::new(0) }; WORDS],
         }
@@ -136,10 +136,10 @@ impl Entry {
     }
 }
 
-impl Table {
-    fn with_capacity(capacity: usize) -> Table {
-        Table {
-            entries: (0..capacity).map(|_| Entry::free()).collect(),
+impl HandleTable {
+    fn with_capacity(capacity: usize) -> HandleTable {
+        HandleTable {
+            entries: (0..capacity).map(|_| HandleEntry::free()).collect(),
         }
     }
 
@@ -182,11 +182,11 @@ impl Table {
     }
 }
 
-impl<T: Pod> Handles<T> {
-    pub const fn new() -> Handles<T> {
+impl<T: Pod> ObjectTable<T> {
+    pub const fn new() -> ObjectTable<T> {
         const { assert!(size_of::<T>() == WORDS * 8) };
-        Handles {
-            known: Known {
+        ObjectTable {
+            known: ReadSide {
                 table: AtomicPtr::new(ptr::null_mut()),
                 version: AtomicU32::new(0),
             },
@@ -199,7 +199,7 @@ impl<T: Pod> Handles<T> {
     pub fn get(&self, handle: impl Into<u64>) -> Option<T> {
         self.known
             .first(handle.into())
-            .map(|words| bytemuck::cast(Words(words)))
+            .map(|words| bytemuck::cast(EntryWords(words)))
     }
 
     /// A number that changes whenever an entry changes.
@@ -240,7 +240,7 @@ impl<T: Pod> Handles<T> {
         if !found || key == 0 {
             return None;
         }
-        let mut info: T = bytemuck::cast(Words(table.entries[place].load()));
+        let mut info: T = bytemuck::cast(EntryWords(table.entries[place].load()));
         let result = change(&mut info);
         self.change(|| table.entries[place].store(key, words(info)));
         Some(result)
@@ -255,7 +255,7 @@ impl<T: Pod> Handles<T> {
         for entry in &table.entries {
             let key = entry.key.load(Ordering::Relaxed);
             if key != 0 {
-                each(key, &bytemuck::cast(Words(entry.load())));
+                each(key, &bytemuck::cast(EntryWords(entry.load())));
             }
         }
     }
@@ -276,13 +276,13 @@ impl<T: Pod> Handles<T> {
         if !found || key == 0 {
             return None;
         }
-        let info = bytemuck::cast(Words(table.entries[place].load()));
+        let info = bytemuck::cast(EntryWords(table.entries[place].load()));
         writer.used -= 1;
         self.change(|| table.remove(place));
         Some(info)
     }
 
-    fn lock(&self) -> QuietGuard<'_, Writer> {
+    fn lock(&self) -> QuietGuard<'_, HandleWriter> {
         let mut writer = self.writer.lock();
         if !writer.has_begun {
             writer.has_begun = true;
@@ -307,9 +307,9 @@ impl<T: Pod> Handles<T> {
         current.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    fn grow(&self, old: Option<&'static Table>) -> &'static Table {
+    fn grow(&self, old: Option<&'static HandleTable>) -> &'static HandleTable {
         let capacity = old.map_or(FIRST_CAPACITY, |old| old.entries.len() * 2);
-        let table = Box::leak(Box::new(Table::with_capacity(capacity)));
+        let table = Box::leak(Box::new(HandleTable::with_capacity(capacity)));
         for entry in old.iter().flat_map(|old| &old.entries) {
             let key = entry.key.load(Ordering::Relaxed);
             if key != 0 {
@@ -326,10 +326,10 @@ impl<T: Pod> Handles<T> {
 /// An entry's words as one value, for casts.
 #[derive(Copy, Clone, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
-struct Words([u64; WORDS]);
+struct EntryWords([u64; WORDS]);
 
 fn words<T: Pod>(info: T) -> [u64; WORDS] {
-    bytemuck::cast::<T, Words>(info).0
+    bytemuck::cast::<T, EntryWords>(info).0
 }
 
 #[cfg(test)]
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_handle_that_is_used_again_stands_for_the_new_object() {
-        let handles = Handles::<Info>::new();
+        let handles = ObjectTable::<Info>::new();
         assert_eq!(handles.get(0x10u64), None);
         handles.insert(0x10u64, info(1));
         handles.insert(0x10u64, info(2));
@@ -359,7 +359,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn handles_are_found_as_in_a_map(steps in proptest::collection::vec((0u64..200, proptest::bool::ANY), 0..2000)) {
-            let handles = Handles::<Info>::new();
+            let handles = ObjectTable::<Info>::new();
             let mut map = HashMap::new();
             for (number, (key, insert)) in steps.into_iter().enumerate() {
                 let key = 0x5000_0000 + key * 16;
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn readers_see_whole_entries_while_others_come_and_go() {
-        let handles = Handles::<Info>::new();
+        let handles = ObjectTable::<Info>::new();
         handles.insert(0x100u64, info(7));
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {

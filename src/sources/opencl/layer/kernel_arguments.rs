@@ -8,29 +8,29 @@ use std::collections::{BTreeMap, HashMap};
 const MAX_ARGUMENTS: cl_uint = 4096;
 
 /// The arguments of kernels that were set while replay was configured.
-static ARGUMENTS: PerProcess<HashMap<u64, Arguments>> = PerProcess::new();
+static ARGUMENTS: PerProcess<HashMap<u64, KernelArguments>> = PerProcess::new();
 
 pub(super) fn forget_all() {
     ARGUMENTS.lock().clear();
 }
 
 /// The arguments of `kernel` that are known.
-pub(super) fn of(kernel: cl_kernel) -> Arguments {
+pub(super) fn of(kernel: cl_kernel) -> KernelArguments {
     let arguments = ARGUMENTS.lock().get(&kernel.into()).cloned();
     arguments.unwrap_or_default()
 }
 
 /// The arguments of a kernel.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Arguments {
-    pub by_index: BTreeMap<cl_uint, Value>,
+pub(super) struct KernelArguments {
+    pub by_index: BTreeMap<cl_uint, KernelValue>,
     /// Whether the kernel may use shared memory that no argument leads to (clSetKernelExecInfo).
     pub has_shared: bool,
 }
 
 /// The value of an argument.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum Value {
+pub(super) enum KernelValue {
     /// No memory that the kernel could write.
     Plain,
     /// 8 bytes, which may be the handle of a memory object.
@@ -53,8 +53,8 @@ pub(super) unsafe fn argument_set(
 ) {
     let value = match bytes == size_of::<cl_mem>() && !value.is_null() {
         // SAFETY: `value` is not null and the runtime has taken it: it leads to `bytes` bytes, which are 8.
-        true => Value::Handle(unsafe { value.cast::<u64>().read_unaligned() }),
-        false => Value::Plain,
+        true => KernelValue::Handle(unsafe { value.cast::<u64>().read_unaligned() }),
+        false => KernelValue::Plain,
     };
     set(kernel, index, value);
 }
@@ -63,14 +63,14 @@ pub(super) unsafe fn argument_set(
 #[cold]
 pub(super) fn pointer_set(kernel: cl_kernel, index: cl_uint, address: *const c_void) {
     let value = if address.is_null() {
-        Value::Plain
+        KernelValue::Plain
     } else {
-        Value::Shared
+        KernelValue::Shared
     };
     set(kernel, index, value);
 }
 
-fn set(kernel: cl_kernel, index: cl_uint, value: Value) {
+fn set(kernel: cl_kernel, index: cl_uint, value: KernelValue) {
     if index < MAX_ARGUMENTS {
         let mut all = ARGUMENTS.lock();
         let arguments = all.entry(kernel.into()).or_default();

@@ -6,10 +6,10 @@ use super::counters;
 use super::device::text;
 use super::ffi::*;
 use super::functions::ask;
-use super::handles::Handles;
+use super::handles::ObjectTable;
 use super::kernel_arguments;
 use super::programs;
-use super::references::{Object, object};
+use super::references::{ReferenceCounted, object};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
 use gputrail_buffer::platform::sync::PerProcess;
@@ -22,7 +22,7 @@ use std::ffi::CStr;
 /// The state of a kernel that every launch needs: small enough for registers.
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Launch {
+pub(super) struct LaunchState {
     pub id: KernelId,
     private: u32,
     /// Local memory that the kernel declares, bytes.
@@ -31,7 +31,7 @@ pub(super) struct Launch {
     dynamic_local: u32,
 }
 
-impl Launch {
+impl LaunchState {
     /// Makes `dispatch` the record of a launch, without its geometry.
     #[inline(always)]
     pub fn fill(self, dispatch: &mut KernelDispatch) {
@@ -48,7 +48,7 @@ impl Launch {
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct KernelInfo {
-    launch: Launch,
+    launch: LaunchState,
     references: u32,
     context: ContextId,
     unused: [u32; 8],
@@ -56,7 +56,7 @@ pub(super) struct KernelInfo {
 object!(cl_kernel, KernelInfo, KERNELS);
 
 /// Host functions that were enqueued as native kernels.
-static NATIVE: Handles<KernelInfo> = Handles::new();
+static NATIVE: ObjectTable<KernelInfo> = ObjectTable::new();
 
 /// Bytes of local memory by kernel and argument, for kernels that have such arguments.
 static LOCAL: PerProcess<LocalArguments> = PerProcess::new();
@@ -165,8 +165,8 @@ fn local_argument(_: &mut ObservedCall, kernel: cl_kernel, index: cl_uint, bytes
 
 /// The state of `kernel` that a launch needs.
 #[inline(always)]
-pub(super) fn launch(kernel: cl_kernel) -> Launch {
-    let launch: Launch = bytemuck::cast(KERNELS.first_two(kernel));
+pub(super) fn launch(kernel: cl_kernel) -> LaunchState {
+    let launch: LaunchState = bytemuck::cast(KERNELS.first_two(kernel));
     if launch.id.is_some() {
         launch
     } else {
@@ -182,7 +182,7 @@ pub(super) fn id(kernel: cl_kernel) -> KernelId {
 }
 
 #[cold]
-fn launch_of_unknown(kernel: cl_kernel) -> Launch {
+fn launch_of_unknown(kernel: cl_kernel) -> LaunchState {
     name_unknown(kernel).launch
 }
 

@@ -4,9 +4,9 @@ use super::below::{below, next};
 use super::call::ObservedCall;
 use super::contexts;
 use super::ffi::*;
-use super::functions::{Function, ask};
-use super::handles::Handles;
-use super::references::{self, Object, object};
+use super::functions::{ClFunction, ask};
+use super::handles::ObjectTable;
+use super::references::{self, ReferenceCounted, object};
 use bytemuck::{Pod, Zeroable};
 use gputrail_record::{AgentId, Allocation, AllocationOperation, ContextId, Kind, MemoryKind};
 
@@ -31,7 +31,7 @@ pub(super) struct MemoryInfo {
 object!(cl_mem, MemoryInfo, MEMORY);
 
 /// Shared virtual memory, by its first address.
-static SHARED: Handles<MemoryInfo> = Handles::new();
+static SHARED: ObjectTable<MemoryInfo> = ObjectTable::new();
 
 impl MemoryInfo {
     /// Whether its memory belongs to another API, such as OpenGL.
@@ -92,13 +92,13 @@ pub(super) fn forget_shared(address: *const c_void) -> Option<MemoryInfo> {
 }
 
 /// The functions that make objects of another API's memory.
-const OF_OTHER_APIS: [Function; 6] = [
-    Function::clCreateFromGLBuffer,
-    Function::clCreateFromGLTexture,
-    Function::clCreateFromGLTexture2D,
-    Function::clCreateFromGLTexture3D,
-    Function::clCreateFromGLRenderbuffer,
-    Function::clCreateFromEGLImageKHR,
+const OF_OTHER_APIS: [ClFunction; 6] = [
+    ClFunction::clCreateFromGLBuffer,
+    ClFunction::clCreateFromGLTexture,
+    ClFunction::clCreateFromGLTexture2D,
+    ClFunction::clCreateFromGLTexture3D,
+    ClFunction::clCreateFromGLRenderbuffer,
+    ClFunction::clCreateFromEGLImageKHR,
 ];
 
 /// A memory object was created.

@@ -35,13 +35,13 @@ mod waits;
 mod work;
 mod wrapper_body;
 
-use super::{Dispatch, device, extension_table, ffi, functions, table};
+use super::{DispatchTable, device, extension_table, ffi, functions, table};
 use completion::OUTSTANDING;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use ffi::*;
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use gputrail_collect::process::{self, Current};
-use gputrail_collect::session::{self, Progress};
+use gputrail_collect::session::{self, AttachProgress};
 use gputrail_collect::switchboard::{Buffers, Flush, Switchboard};
 
 /// The name of the layer, for loaders.
@@ -60,7 +60,7 @@ pub unsafe fn layer_info(
 ) -> i32 {
     // The first thing that a loader asks.
     if what == CL_LAYER_API_VERSION && !value.is_null() {
-        contain(|| session::note(Progress::Offered));
+        contain(|| session::note(AttachProgress::Offered));
     }
     let version = CL_LAYER_API_VERSION_100.to_ne_bytes();
     let answer: &[u8] = match what {
@@ -119,9 +119,9 @@ static HAS_OTHER_LOADER: AtomicBool = AtomicBool::new(false);
 /// `layer_ret` are null or places for the answers.
 pub unsafe fn init_layer(
     entries: u32,
-    target: *const Dispatch,
+    target: *const DispatchTable,
     entries_ret: *mut u32,
-    layer_ret: *mut *const Dispatch,
+    layer_ret: *mut *const DispatchTable,
 ) -> i32 {
     HAS_OTHER_LOADER.store(true, Ordering::Release);
     // SAFETY: the arguments are a loader's, and `initialise` asks for the same.
@@ -135,9 +135,9 @@ pub unsafe fn init_layer(
 /// As for [`init_layer`].
 pub unsafe fn init_layer_with_properties(
     entries: u32,
-    target: *const Dispatch,
+    target: *const DispatchTable,
     entries_ret: *mut u32,
-    layer_ret: *mut *const Dispatch,
+    layer_ret: *mut *const DispatchTable,
 ) -> i32 {
     ENDING_LOADERS.fetch_add(1, Ordering::AcqRel);
     // SAFETY: the arguments are a loader's, and `initialise` asks for the same.
@@ -149,9 +149,9 @@ pub unsafe fn init_layer_with_properties(
 /// As for [`init_layer`].
 unsafe fn initialise(
     entries: u32,
-    target: *const Dispatch,
+    target: *const DispatchTable,
     entries_ret: *mut u32,
-    layer_ret: *mut *const Dispatch,
+    layer_ret: *mut *const DispatchTable,
 ) -> i32 {
     if target.is_null() || entries_ret.is_null() || layer_ret.is_null() {
         return CL_INVALID_VALUE;

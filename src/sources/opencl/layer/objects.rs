@@ -5,7 +5,7 @@ use super::call::ObservedCall;
 use super::contexts::{self, CONTEXTS, ContextInfo};
 use super::devices;
 use super::ffi::*;
-use super::references::{Object, released};
+use super::references::{ReferenceCounted, released};
 use super::{kernel_arguments, kernels, memory, programs, queues, waits};
 use gputrail_collect::process;
 use gputrail_interface::operations::resource;
@@ -24,7 +24,7 @@ pub(super) fn forget_all() {
 }
 
 /// Counts a reference that the program has added.
-pub(super) fn retained<O: Object>(_: &mut ObservedCall, object: O) {
+pub(super) fn retained<O: ReferenceCounted>(_: &mut ObservedCall, object: O) {
     O::known().update(object, |info| *O::references(info) += 1);
 }
 

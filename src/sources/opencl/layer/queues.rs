@@ -5,7 +5,7 @@ use super::contexts;
 use super::devices;
 use super::ffi::*;
 use super::functions::ask;
-use super::handles::Handles;
+use super::handles::ObjectTable;
 use bytemuck::{Pod, Zeroable};
 use core::ptr;
 use gputrail_buffer::QueuePlace;
@@ -40,7 +40,7 @@ pub(super) struct QueueInfo {
 
 /// The tracked queues. A queue that the program has released may exist as long as its events, which the layer still
 /// queries: it stays tracked until its handle belongs to another queue.
-pub(super) static QUEUES: Handles<QueueInfo> = Handles::new();
+pub(super) static QUEUES: ObjectTable<QueueInfo> = ObjectTable::new();
 
 /// Whether any queue has hidden profiling: most programs that query times have created their queues with profiling.
 static ANY_HIDES: AtomicBool = AtomicBool::new(false);

@@ -5,29 +5,29 @@
 //! when it is first used.
 
 use super::ffi::*;
-use super::handles::Handles;
+use super::handles::ObjectTable;
 use bytemuck::Pod;
 
 /// A kind of object that is reference-counted.
-pub(super) trait Object: Copy + Into<u64> + 'static {
+pub(super) trait ReferenceCounted: Copy + Into<u64> + 'static {
     type Info: Pod;
 
     /// The tracked objects.
-    fn known() -> &'static Handles<Self::Info>;
+    fn known() -> &'static ObjectTable<Self::Info>;
 
     /// The number of the program's references.
     fn references(info: &mut Self::Info) -> &mut u32;
 }
 
-/// Declares an [`Object`].
+/// Declares a [`ReferenceCounted`].
 macro_rules! object {
     ($handle:ident, $info:ident, $table:ident) => {
-        pub(super) static $table: Handles<$info> = Handles::new();
+        pub(super) static $table: ObjectTable<$info> = ObjectTable::new();
 
-        impl Object for $handle {
+        impl ReferenceCounted for $handle {
             type Info = $info;
 
-            fn known() -> &'static Handles<$info> {
+            fn known() -> &'static ObjectTable<$info> {
                 &$table
             }
 
@@ -43,7 +43,7 @@ pub(super) use object;
 /// is returned.
 ///
 /// The count is decremented before the call: after it, the handle may belong to another object.
-pub(super) fn released<O: Object>(
+pub(super) fn released<O: ReferenceCounted>(
     object: O,
     going: impl FnOnce(&O::Info),
     call: impl FnOnce() -> cl_int,

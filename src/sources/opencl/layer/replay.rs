@@ -10,8 +10,8 @@
 //! the context has ended before the first copy; other threads that enqueue work meanwhile wait, since a restored copy
 //! would undo what they write.
 //!
-//! A kernel is refused, with its reason, if what it changes is not known or cannot be restored: see [`Parts::of`]. It runs once
-//! then, and its values are invalid.
+//! A kernel is refused, with its reason, if what it changes is not known or cannot be restored: see
+//! [`WritableMemory::of`]. It runs once then, and its values are invalid.
 //!
 //! | reason | when |
 //! |---|---|
@@ -30,7 +30,7 @@ use super::counters;
 use super::ended;
 use super::ffi::*;
 use super::functions::ask;
-use super::kernel_arguments::{self, Value};
+use super::kernel_arguments::{self, KernelValue};
 use super::memory::{self, MemoryInfo};
 use super::queues::{self, QUEUES};
 use super::work::KernelLaunch;
@@ -99,16 +99,16 @@ fn wait() {
 }
 
 /// While it lives, threads that enqueue work wait.
-struct Turn;
+struct ReplayTurn;
 
-impl Turn {
-    fn take() -> Turn {
+impl ReplayTurn {
+    fn take() -> ReplayTurn {
         REPLAYING.store(thread_id(), Ordering::Release);
-        Turn
+        ReplayTurn
     }
 }
 
-impl Drop for Turn {
+impl Drop for ReplayTurn {
     fn drop(&mut self) {
         REPLAYING.store(0, Ordering::Release);
     }
@@ -129,8 +129,8 @@ pub(super) fn run(
     if IS_OVER.load(Ordering::Relaxed) {
         return Err(CounterInvalid::NOT_SAVED);
     }
-    let parts = Parts::of(&kernel)?;
-    let turn = Turn::take();
+    let parts = WritableMemory::of(&kernel)?;
+    let turn = ReplayTurn::take();
     if !others_have_ended(queue) {
         return Err(CounterInvalid::NOT_AWAITED);
     }
@@ -182,19 +182,19 @@ fn others_have_ended(queue: cl_command_queue) -> bool {
 
 /// The memory that a kernel may write.
 #[derive(Debug, Default)]
-struct Parts {
+struct WritableMemory {
     /// Ranges of buffers that are no part of another one, as first byte and end.
     buffers: BTreeMap<u64, Vec<(usize, usize)>>,
     images: Vec<cl_mem>,
 }
 
-impl Parts {
+impl WritableMemory {
     /// The memory that `kernel` may write, with its arguments as they are now.
     ///
     /// Refused: arguments that are not known; shared virtual memory and pipes; memory that is mapped, or lies in the
     /// program's own, or is shared with another API; more than [`MAX_SAVED`]; kernels of programs that may print or have
     /// variables in global memory.
-    fn of(launch: &KernelLaunch) -> Result<Parts, CounterInvalid> {
+    fn of(launch: &KernelLaunch) -> Result<WritableMemory, CounterInvalid> {
         let kernel = launch.kernel;
         let program = ask!(below(), clGetKernelInfo(kernel, CL_KERNEL_PROGRAM) -> cl_program);
         if program.is_none_or(|program| prints(program) || has_variables(program)) {
@@ -206,13 +206,13 @@ impl Parts {
         if arguments.has_shared {
             return Err(CounterInvalid::SHARED_MEMORY);
         }
-        let mut parts = Parts::default();
+        let mut parts = WritableMemory::default();
         for index in 0..count {
             match arguments.by_index.get(&index) {
                 None => return Err(CounterInvalid::UNKNOWN_ARGUMENT),
-                Some(Value::Plain) | Some(Value::Handle(0)) => {}
-                Some(Value::Shared) => return Err(CounterInvalid::SHARED_MEMORY),
-                Some(Value::Handle(handle)) => {
+                Some(KernelValue::Plain) | Some(KernelValue::Handle(0)) => {}
+                Some(KernelValue::Shared) => return Err(CounterInvalid::SHARED_MEMORY),
+                Some(KernelValue::Handle(handle)) => {
                     let argument = cl_mem(*handle as *mut c_void);
                     if may_write(kernel, index, argument) {
                         parts.add(argument)?;
@@ -392,11 +392,11 @@ struct Saved {
 struct Copied {
     of: cl_mem,
     copy: cl_mem,
-    part: Part,
+    part: MemoryPart,
 }
 
 #[derive(Copy, Clone)]
-enum Part {
+enum MemoryPart {
     /// First byte and number of bytes.
     Buffer(usize, usize),
     /// The region.
@@ -405,7 +405,7 @@ enum Part {
 
 impl Saved {
     /// Saves `parts` on a queue of the context and device of `of`.
-    fn new(of: cl_command_queue, parts: &Parts) -> Result<Saved, CounterInvalid> {
+    fn new(of: cl_command_queue, parts: &WritableMemory) -> Result<Saved, CounterInvalid> {
         const FAILED: CounterInvalid = CounterInvalid::NOT_SAVED;
         let context = ask!(below(), clGetCommandQueueInfo(of, CL_QUEUE_CONTEXT) -> cl_context);
         let device = ask!(below(), clGetCommandQueueInfo(of, CL_QUEUE_DEVICE) -> cl_device_id);
@@ -429,15 +429,16 @@ impl Saved {
         };
         let ranges = parts.buffers.iter().flat_map(|(buffer, ranges)| {
             let buffer = cl_mem(*buffer as *mut c_void);
-            let part = move |(from, to): &(usize, usize)| (buffer, Part::Buffer(*from, to - from));
+            let part =
+                move |(from, to): &(usize, usize)| (buffer, MemoryPart::Buffer(*from, to - from));
             ranges.iter().map(part)
         });
         let images = parts.images.iter();
-        let images = images.map(|image| (*image, Part::Image(region(*image))));
+        let images = images.map(|image| (*image, MemoryPart::Image(region(*image))));
         for (of, part) in ranges.chain(images) {
             let bytes = match part {
-                Part::Buffer(_, bytes) => bytes,
-                Part::Image(_) => image_bytes(of),
+                MemoryPart::Buffer(_, bytes) => bytes,
+                MemoryPart::Image(_) => image_bytes(of),
             };
             // SAFETY: the context of the program's queue; no memory is passed, and the runtime writes the status to a local.
             let copy = unsafe {
@@ -511,7 +512,7 @@ impl Copied {
     fn save(&self, queue: cl_command_queue, event: *mut cl_event) -> cl_int {
         let (of, copy, none) = (self.of, self.copy, ptr::null());
         match &self.part {
-            Part::Buffer(from, bytes) => {
+            MemoryPart::Buffer(from, bytes) => {
                 // SAFETY: memory that a kernel uses whose launch has not returned, so that the program keeps it, and a copy
                 // of ours; `event` is a place for an event.
                 unsafe {
@@ -520,7 +521,7 @@ impl Copied {
                     ))
                 }
             }
-            Part::Image(region) => {
+            MemoryPart::Image(region) => {
                 let (origin, region) = ([0usize; 3], region.as_ptr());
                 // SAFETY: as above; `origin` and `region` have three numbers, which the runtime reads in the call.
                 unsafe {
@@ -543,7 +544,7 @@ impl Copied {
     fn restore(&self, queue: cl_command_queue, event: *mut cl_event) -> cl_int {
         let (of, copy, none) = (self.of, self.copy, ptr::null());
         match &self.part {
-            Part::Buffer(from, bytes) => {
+            MemoryPart::Buffer(from, bytes) => {
                 // SAFETY: as in `save`.
                 unsafe {
                     next!(clEnqueueCopyBuffer(
@@ -551,7 +552,7 @@ impl Copied {
                     ))
                 }
             }
-            Part::Image(region) => {
+            MemoryPart::Image(region) => {
                 let (origin, region) = ([0usize; 3], region.as_ptr());
                 // SAFETY: as in `save`.
                 unsafe {

@@ -2,7 +2,7 @@
 //! service and reports their dispatches to the sampler. Panics are contained here and do not affect the layer.
 
 use super::contained::contained;
-use super::device::Device;
+use super::device::ClDevice;
 use crate::perf::{DispatchEvent, EnqueuedKernel, HostSampler};
 use gputrail_buffer::platform::inside::message;
 use gputrail_collect::correlation::HostThread;
@@ -41,11 +41,11 @@ pub(super) fn is_on() -> bool {
 
 /// Offers a new agent to the sampling service if its kernels run in this process, and starts sampling it if the
 /// recording asks for that.
-pub(super) fn new_agent(agent: AgentId, device: &Device) {
+pub(super) fn new_agent(agent: AgentId, device: &ClDevice) {
     contained(|| offer(agent, device));
 }
 
-fn offer(agent: AgentId, device: &Device) {
+fn offer(agent: AgentId, device: &ClDevice) {
     let (Some(board), Some(sampler)) = (process::board(), sampler()) else {
         return;
     };

@@ -5,7 +5,7 @@ use super::call::ObservedCall;
 use super::completion::OUTSTANDING;
 use super::contained::contained;
 use super::ffi::*;
-use super::functions::{Argument, bits};
+use super::functions::{ArgumentForm, bits};
 use super::queues::{self, QueueIds};
 use super::work::{self, synchronization};
 use gputrail_collect::correlation::HostThread;
@@ -24,11 +24,12 @@ const EVENTS: usize = 1024;
 static LAST: [AtomicU64; QUEUES] = [const { AtomicU64::new(0) }; QUEUES];
 /// Recent events with their work and its queue, in the slot given by the handle; a newer event replaces an older one. A
 /// reader that races with a writer may see one event's work as another's, which costs a wrong arrow.
-static RECENT: [Recent; EVENTS] = [const { Recent([const { AtomicU64::new(0) }; 3]) }; EVENTS];
+static RECENT: [RecentEvent; EVENTS] =
+    [const { RecentEvent([const { AtomicU64::new(0) }; 3]) }; EVENTS];
 
 /// An event, its work, and the queue of the work.
 #[repr(align(32))]
-struct Recent([AtomicU64; 3]);
+struct RecentEvent([AtomicU64; 3]);
 
 /// Maximum number of events of one list that are read.
 const MAX_EVENTS: usize = 256;
@@ -89,7 +90,7 @@ impl WaitList {
 
     /// Takes the next of a call's arguments: a list of events follows its length.
     #[inline(always)]
-    pub fn after<T: Argument>(self, argument: T) -> WaitList {
+    pub fn after<T: ArgumentForm>(self, argument: T) -> WaitList {
         match T::LIST_OF_EVENTS {
             true => WaitList {
                 events: bits(argument) as *const cl_event,

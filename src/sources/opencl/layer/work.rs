@@ -79,7 +79,7 @@ pub(super) trait CommandRecord: Record {
 }
 
 /// Work that a call enqueues: one record or several.
-pub(super) trait Enqueue: Copy {
+pub(super) trait EnqueuedRecords: Copy {
     /// The queue of the work, if the call names none.
     fn own_queue(&self) -> cl_command_queue {
         cl_command_queue::NULL
@@ -110,7 +110,7 @@ pub(super) trait Enqueue: Copy {
     fn taken(&self, _: &mut ObservedCall) {}
 }
 
-impl<P: CommandRecord> Enqueue for P {
+impl<P: CommandRecord> EnqueuedRecords for P {
     #[inline(always)]
     fn is_kernel(&self) -> bool {
         self.kernel().is_some()
@@ -183,7 +183,10 @@ impl OnQueue for *mut cl_command_queue {
 ///
 /// As for [`OnQueue::queue`].
 #[inline(always)]
-pub(super) unsafe fn queue_of(queue: impl OnQueue, work: &impl Enqueue) -> cl_command_queue {
+pub(super) unsafe fn queue_of(
+    queue: impl OnQueue,
+    work: &impl EnqueuedRecords,
+) -> cl_command_queue {
     // SAFETY: `queue` is a queue, or a list that is null or leads to one.
     let queue = unsafe { queue.queue() };
     if queue.is_null() {
@@ -252,7 +255,7 @@ impl Mapped for MemoryCopy {
 /// A launch of a kernel, with pointers to its sizes in the program: its record is written directly to the lane.
 #[derive(Copy, Clone)]
 pub(super) struct KernelLaunch {
-    launch: kernels::Launch,
+    launch: kernels::LaunchState,
     pub kernel: cl_kernel,
     /// The length of those of the lists that are not null.
     dimensions: cl_uint,
@@ -314,7 +317,7 @@ impl KernelLaunch {
     }
 }
 
-impl Enqueue for KernelLaunch {
+impl EnqueuedRecords for KernelLaunch {
     #[inline(always)]
     fn is_kernel(&self) -> bool {
         self.launch.id.is_some()
@@ -358,7 +361,7 @@ pub(super) struct SharedFree {
     pointers: *const [*mut c_void],
 }
 
-impl Enqueue for SharedFree {
+impl EnqueuedRecords for SharedFree {
     fn wanted_by(&self, host: &HostThread, call: Interest, context: ContextId) -> Buffers {
         self.copy.wanted_by(host, call, context)
     }

@@ -3,7 +3,7 @@
 
 use super::call::ObservedCall;
 use super::ffi::*;
-use super::functions::{Argument, bits};
+use super::functions::{ArgumentForm, bits};
 use gputrail_record::ArgumentType;
 
 /// The call of `$next`, the function below us, by a wrapper.
@@ -115,7 +115,7 @@ pub(super) fn returned<T: Copy>(value: T) -> u64 {
 
 /// The value of an argument that records keep.
 #[inline(always)]
-pub(super) fn kept<T: Argument>(call: &mut ObservedCall, argument: T) -> u64 {
+pub(super) fn kept<T: ArgumentForm>(call: &mut ObservedCall, argument: T) -> u64 {
     match T::TYPE {
         Some(ArgumentType::BOOLEAN) => u64::from(bits(argument) != 0),
         // SAFETY: OpenCL's strings end with a 0, and the call that got this one has returned.
@@ -141,7 +141,7 @@ macro_rules! observe {
         let mut call = ObservedCall::UNRECORDED;
         let call = &mut call;
         let frame = (&raw const *call) as usize;
-        if !call.enter($interest, Function::$name as u16, frame) {
+        if !call.enter($interest, ClFunction::$name as u16, frame) {
             return middle!(call $next, ($($arg),*) {});
         }
         body!(call $next, $how [$($detail),*] $group $name($($arg: $ty),*) { $($hook)* })
@@ -289,12 +289,12 @@ macro_rules! kept_arguments {
     ($values:ident: $call:ident OTHER $($rest:tt)*) => { let $values = &[]; };
     ($values:ident: $call:ident $group:ident $($arg:ident: $ty:ty),*) => {
         // The number is a constant: this compiles to a row of stores.
-        const KEPT: usize = 0 $(+ <$ty as Argument>::TYPE.is_some() as usize)*;
+        const KEPT: usize = 0 $(+ <$ty as ArgumentForm>::TYPE.is_some() as usize)*;
         let mut all = [0u64; KEPT];
         let $values = if $call.keeps_arguments() {
                 $call.end();
                 let mut places = all.iter_mut();
-                $(if <$ty as Argument>::TYPE.is_some()
+                $(if <$ty as ArgumentForm>::TYPE.is_some()
                     && let Some(place) = places.next()
                 {
                     *place = $crate::opencl::layer::wrapper_body::kept($call, $arg);

@@ -1,11 +1,11 @@
 //! The architecture that the events of threads and the counters of the machine make.
 
-use super::group::Group;
-use super::host_event::{EVENTS, HostEvent};
-use super::machine::{Machine, MachineCounter};
+use super::group::PerfGroup;
+use super::host_event::{EVENTS, PerfEvent};
+use super::machine::{MachineCounter, MachineCounters};
 use gputrail_counters::{
-    Architecture, Block, Catalogue, Defined, DefinedFrom, Definitions, Dialect, Expression,
-    Location, Sources, Usage, with_added,
+    Architecture, Catalogue, Defined, DefinedFrom, DefinitionPlace, Definitions, Dialect,
+    Expression, HardwareBlock, Sources, Usage, with_added,
 };
 use std::sync::{Arc, OnceLock};
 
@@ -41,7 +41,7 @@ const METRICS: [(&str, Usage, &str, &str); 4] = [
 pub(super) fn architecture() -> Arc<Architecture> {
     static ARCHITECTURE: OnceLock<Arc<Architecture>> = OnceLock::new();
     let own = ARCHITECTURE
-        .get_or_init(|| Arc::new(define(Machine::this())))
+        .get_or_init(|| Arc::new(define(MachineCounters::this())))
         .clone();
     with_added(HOST, own)
 }
@@ -49,18 +49,18 @@ pub(super) fn architecture() -> Arc<Architecture> {
 /// The name of the architecture.
 const HOST: &str = "host";
 
-pub(super) fn define(machine: &Machine) -> Architecture {
-    let at = Location {
+pub(super) fn define(machine: &MachineCounters) -> Architecture {
+    let at = DefinitionPlace {
         file: "gputrail".into(),
         line: 1,
         column: 1,
     };
-    let block = |(name, capacity): (&str, u32)| Block {
+    let block = |(name, capacity): (&str, u32)| HardwareBlock {
         name: name.to_owned(),
         instances: Some(1),
         capacity: Some(capacity),
     };
-    let event = |event: &HostEvent| Defined {
+    let event = |event: &PerfEvent| Defined {
         name: event.name.to_owned(),
         description: event.description.to_owned(),
         usage: event.usage,
@@ -97,15 +97,16 @@ pub(super) fn define(machine: &Machine) -> Architecture {
     };
     // A name that a thread's event has stands for that event.
     let is_new = |counter: &&MachineCounter| EVENTS.iter().all(|event| event.name != counter.name);
-    let mut blocks: Vec<Block> = [("SOFTWARE", u32::MAX), ("HARDWARE", hardware_capacity())]
-        .map(block)
-        .into();
+    let mut blocks: Vec<HardwareBlock> =
+        [("SOFTWARE", u32::MAX), ("HARDWARE", hardware_capacity())]
+            .map(block)
+            .into();
     for counter in &machine.counters {
         let instances = counter.instances();
         match blocks.iter_mut().find(|block| block.name == counter.block) {
             Some(block) => block.instances = block.instances.max(Some(instances)),
             // Events that do not fit the unit take turns, which their share of the time tells.
-            None => blocks.push(Block {
+            None => blocks.push(HardwareBlock {
                 name: counter.block.clone(),
                 instances: Some(instances),
                 capacity: Some(u32::MAX),
@@ -131,9 +132,9 @@ pub(super) fn define(machine: &Machine) -> Architecture {
 /// The number of hardware events that the processor counts at a time; any number where it has none, which is said when they
 /// are asked for.
 fn hardware_capacity() -> u32 {
-    let events: Vec<&HostEvent> = EVENTS.iter().filter(|event| event.is_hardware).collect();
+    let events: Vec<&PerfEvent> = EVENTS.iter().filter(|event| event.is_hardware).collect();
     let counts = |number: &usize| {
-        let group = Group::open(0, &events[..*number]);
+        let group = PerfGroup::open(0, &events[..*number]);
         // A group that does not fit the processor is refused, or has no time in which it ran.
         let read = group.and_then(|group| group.read());
         read.is_ok_and(|reading| reading.running > 0)
@@ -142,7 +143,7 @@ fn hardware_capacity() -> u32 {
     most.map_or(u32::MAX, |number| number as u32)
 }
 
-fn block_of(event: &HostEvent) -> &'static str {
+fn block_of(event: &PerfEvent) -> &'static str {
     if event.is_hardware {
         "HARDWARE"
     } else {
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn all_events_and_metrics_are_defined_and_software_events_need_one_pass() {
-        let architecture = define(&Machine::default());
+        let architecture = define(&MachineCounters::default());
         assert_eq!(architecture.counters().len(), EVENTS.len() + METRICS.len());
         let all: Vec<_> = architecture
             .counters()
@@ -172,7 +173,7 @@ mod tests {
         for counted in plan.passes.iter().flatten() {
             let definition = &architecture.counter(counted.0).definition;
             assert!(matches!(definition, Definition::Basic { .. }));
-            assert!(HostEvent::of(&architecture, *counted).is_some());
+            assert!(PerfEvent::of(&architecture, *counted).is_some());
         }
     }
 }

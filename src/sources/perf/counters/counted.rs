@@ -2,12 +2,12 @@
 
 use super::super::event::explain;
 use super::machine::MachineEvents;
-use super::threads::{CountedThreads, Events};
+use super::threads::{CountedThreads, SetEvents};
 use gputrail_capture::names::Names;
 use gputrail_collect::agents::ConfigureError;
 use gputrail_collect::counting::values::ValueRecords;
 use gputrail_collect::counting::{
-    Choice, CounterSet, CountingDelivery, CountingRequest, DispatchReadings, Reading,
+    Choice, CounterReading, CounterSet, CountingDelivery, CountingRequest, DispatchReadings,
 };
 use gputrail_collect::process;
 use gputrail_counters::Counted;
@@ -79,7 +79,7 @@ impl CountedAgent {
         if *self.records.set() == set {
             return;
         }
-        let mut events = Events::new(set.architecture(), set.passes());
+        let mut events = SetEvents::new(set.architecture(), set.passes());
         // Values of events that the system does not allow are invalid.
         let _ = events.check();
         self.threads = CountedThreads::new(events, of_program.to_vec());
@@ -105,9 +105,11 @@ fn explain_counting(error: &io::Error, kind: &str) -> String {
 }
 
 /// The events of `request` that are of the whole machine, opened, and those of threads, which this machine can count.
-pub(super) fn opened(request: &CountingRequest) -> Result<(MachineEvents, Events), ConfigureError> {
+pub(super) fn opened(
+    request: &CountingRequest,
+) -> Result<(MachineEvents, SetEvents), ConfigureError> {
     let machine = MachineEvents::of(request).map_err(ConfigureError::System)?;
-    let mut events = Events::new(request.set.architecture(), request.set.passes());
+    let mut events = SetEvents::new(request.set.architecture(), request.set.passes());
     events
         .check()
         .map_err(|(error, kind)| ConfigureError::System(explain_counting(&error, kind)))?;
@@ -115,10 +117,13 @@ pub(super) fn opened(request: &CountingRequest) -> Result<(MachineEvents, Events
 }
 
 /// Readings without values, for this reason.
-pub(super) fn invalid(records: &ValueRecords, reason: CounterInvalid) -> Vec<(Counted, Reading)> {
+pub(super) fn invalid(
+    records: &ValueRecords,
+    reason: CounterInvalid,
+) -> Vec<(Counted, CounterReading)> {
     let counted = records.set().counted();
     counted
-        .map(|counted| (counted, Reading::invalid(reason)))
+        .map(|counted| (counted, CounterReading::invalid(reason)))
         .collect()
 }
 

@@ -4,8 +4,8 @@
 //! get by opening files, and are closed at an exec. A program that closes all descriptors closes them, too: the values are
 //! invalid from then on. What has the number then is the program's and is left alone: the kernel's id of an event tells.
 
-use super::super::event::{Attributes, TYPE_SOFTWARE};
-use super::host_event::HostEvent;
+use super::super::event::{PerfAttributes, TYPE_SOFTWARE};
+use super::host_event::PerfEvent;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -34,7 +34,7 @@ const IOC_ID: libc::Ioctl = 0x8008_2407u32 as libc::Ioctl;
 static OPEN_FILES: AtomicU64 = AtomicU64::new(0);
 
 /// Events of one type of one thread.
-pub(super) struct Group {
+pub(super) struct PerfGroup {
     /// The leader comes first.
     files: Vec<EventFile>,
 }
@@ -49,26 +49,26 @@ pub(super) struct GroupReading {
     pub values: [u64; MAX_EVENTS],
 }
 
-impl Group {
+impl PerfGroup {
     /// Opens `events`, at least one and at most [`MAX_EVENTS`], of `thread` of this process (0: the caller). Where the
     /// system forbids the kernel's part, those of the program alone are counted.
-    pub fn open(thread: u32, events: &[&HostEvent]) -> io::Result<Group> {
-        Group::open_with(thread, events, 0)
+    pub fn open(thread: u32, events: &[&PerfEvent]) -> io::Result<PerfGroup> {
+        PerfGroup::open_with(thread, events, 0)
     }
 
-    /// [`Group::open`], of events that count only while [`Group::count`] has them count.
-    pub fn open_disabled(thread: u32, events: &[&HostEvent]) -> io::Result<Group> {
-        Group::open_with(thread, events, DISABLED)
+    /// [`PerfGroup::open`], of events that count only while [`PerfGroup::count`] has them count.
+    pub fn open_disabled(thread: u32, events: &[&PerfEvent]) -> io::Result<PerfGroup> {
+        PerfGroup::open_with(thread, events, DISABLED)
     }
 
     /// Opens an event of a unit of the machine that is read on this processor: one of the type `kind`, with the words
     /// `config`, `config1` and `config2`. It counts whatever runs.
-    pub fn open_on_processor(kind: u32, cpu: u32, config: [u64; 3]) -> io::Result<Group> {
-        let attributes = Attributes::counting(kind, config[0], READ_FORMAT, 0);
+    pub fn open_on_processor(kind: u32, cpu: u32, config: [u64; 3]) -> io::Result<PerfGroup> {
+        let attributes = PerfAttributes::counting(kind, config[0], READ_FORMAT, 0);
         let attributes = attributes.with_further(config[1], config[2]);
         let place = FileOfGroups::take()?;
         let file = attributes.open_on_processor(cpu)?;
-        Ok(Group {
+        Ok(PerfGroup {
             files: vec![EventFile::new(moved_up(file)?, place)?],
         })
     }
@@ -82,7 +82,7 @@ impl Group {
         }
     }
 
-    fn open_with(thread: u32, events: &[&HostEvent], leader_flags: u64) -> io::Result<Group> {
+    fn open_with(thread: u32, events: &[&PerfEvent], leader_flags: u64) -> io::Result<PerfGroup> {
         let mut files: Vec<EventFile> = Vec::with_capacity(events.len());
         for event in events.iter().take(MAX_EVENTS) {
             // The members of a group follow its leader.
@@ -94,7 +94,7 @@ impl Group {
                 } else {
                     TYPE_SOFTWARE
                 };
-                let attributes = Attributes::counting(kind, event.config, READ_FORMAT, flags);
+                let attributes = PerfAttributes::counting(kind, event.config, READ_FORMAT, flags);
                 let leader = files.first().map(|leader| leader.file.as_fd());
                 attributes.open(thread, leader)
             };
@@ -108,7 +108,7 @@ impl Group {
             };
             files.push(EventFile::new(moved_up(file)?, place)?);
         }
-        Ok(Group { files })
+        Ok(PerfGroup { files })
     }
 
     /// Reads all events at once.
@@ -223,7 +223,7 @@ fn moved_up(file: OwnedFd) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::super::architecture::architecture;
-    use super::super::host_event::{HostEvent, TASK_CLOCK};
+    use super::super::host_event::{PerfEvent, TASK_CLOCK};
     use super::*;
     use std::os::fd::IntoRawFd;
 
@@ -231,8 +231,8 @@ mod tests {
     fn a_file_of_the_program_with_the_number_of_an_event_is_left_alone() {
         let architecture = architecture();
         let index = architecture.find(TASK_CLOCK).unwrap();
-        let event = HostEvent::of(&architecture, (index, gputrail_counters::Resolution::None));
-        let group = Group::open(0, &[event.unwrap()]).unwrap();
+        let event = PerfEvent::of(&architecture, (index, gputrail_counters::Resolution::None));
+        let group = PerfGroup::open(0, &[event.unwrap()]).unwrap();
         assert!(group.read().is_ok());
         let number = group.files[0].file.as_raw_fd();
         assert!(number >= FIRST_DESCRIPTOR.min(file_limit() / 2) as i32);

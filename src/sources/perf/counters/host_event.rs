@@ -4,7 +4,7 @@ use gputrail_counters::{Architecture, Counted, Usage};
 
 /// An event of the kernel (`PERF_TYPE_SOFTWARE`) or of the processor (`PERF_TYPE_HARDWARE`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct HostEvent {
+pub(super) struct PerfEvent {
     pub name: &'static str,
     pub description: &'static str,
     pub usage: Usage,
@@ -13,9 +13,9 @@ pub(super) struct HostEvent {
     pub config: u64,
 }
 
-impl HostEvent {
-    const fn software(name: &'static str, config: u64, description: &'static str) -> HostEvent {
-        HostEvent {
+impl PerfEvent {
+    const fn software(name: &'static str, config: u64, description: &'static str) -> PerfEvent {
+        PerfEvent {
             name,
             description,
             usage: Usage::Items,
@@ -24,15 +24,15 @@ impl HostEvent {
         }
     }
 
-    const fn hardware(name: &'static str, config: u64, description: &'static str) -> HostEvent {
-        HostEvent {
+    const fn hardware(name: &'static str, config: u64, description: &'static str) -> PerfEvent {
+        PerfEvent {
             is_hardware: true,
-            ..HostEvent::software(name, config, description)
+            ..PerfEvent::software(name, config, description)
         }
     }
 
     /// The event of a basic counter of the architecture.
-    pub fn of(architecture: &Architecture, counted: Counted) -> Option<&'static HostEvent> {
+    pub fn of(architecture: &Architecture, counted: Counted) -> Option<&'static PerfEvent> {
         let name = &architecture.counter(counted.0).name;
         EVENTS.iter().find(|event| event.name == name)
     }
@@ -42,61 +42,61 @@ impl HostEvent {
 pub(super) const TASK_CLOCK: &str = "TASK_CLOCK";
 
 /// The events, with the names of `perf_event.h`.
-pub(super) const EVENTS: [HostEvent; 15] = [
-    HostEvent {
+pub(super) const EVENTS: [PerfEvent; 15] = [
+    PerfEvent {
         usage: Usage::Nanoseconds,
-        ..HostEvent::software(
+        ..PerfEvent::software(
             TASK_CLOCK,
             1,
             "Time that the threads of the agent ran, in ns",
         )
     },
-    HostEvent {
+    PerfEvent {
         usage: Usage::Nanoseconds,
-        ..HostEvent::software(
+        ..PerfEvent::software(
             "CPU_CLOCK",
             0,
             "Time of the processors while the threads of the agent ran, in ns",
         )
     },
-    HostEvent::software("PAGE_FAULTS", 2, "Page faults of the threads of the agent"),
-    HostEvent::software(
+    PerfEvent::software("PAGE_FAULTS", 2, "Page faults of the threads of the agent"),
+    PerfEvent::software(
         "CONTEXT_SWITCHES",
         3,
         "Context switches of the threads of the agent",
     ),
-    HostEvent::software(
+    PerfEvent::software(
         "CPU_MIGRATIONS",
         4,
         "Moves of the threads of the agent to another processor",
     ),
-    HostEvent::software(
+    PerfEvent::software(
         "PAGE_FAULTS_MIN",
         5,
         "Page faults that needed no data from a disk",
     ),
-    HostEvent::software(
+    PerfEvent::software(
         "PAGE_FAULTS_MAJ",
         6,
         "Page faults that needed data from a disk",
     ),
-    HostEvent::software(
+    PerfEvent::software(
         "ALIGNMENT_FAULTS",
         7,
         "Accesses that the kernel repaired because they were not aligned",
     ),
-    HostEvent::software(
+    PerfEvent::software(
         "EMULATION_FAULTS",
         8,
         "Instructions that the kernel emulated",
     ),
-    HostEvent {
+    PerfEvent {
         usage: Usage::Cycles,
-        ..HostEvent::hardware("CPU_CYCLES", 0, "Cycles of the processors")
+        ..PerfEvent::hardware("CPU_CYCLES", 0, "Cycles of the processors")
     },
-    HostEvent::hardware("INSTRUCTIONS", 1, "Instructions that were retired"),
-    HostEvent::hardware("CACHE_REFERENCES", 2, "Accesses to the last level of cache"),
-    HostEvent::hardware("CACHE_MISSES", 3, "Misses of the last level of cache"),
-    HostEvent::hardware("BRANCH_INSTRUCTIONS", 4, "Branches that were retired"),
-    HostEvent::hardware("BRANCH_MISSES", 5, "Branches that were predicted wrongly"),
+    PerfEvent::hardware("INSTRUCTIONS", 1, "Instructions that were retired"),
+    PerfEvent::hardware("CACHE_REFERENCES", 2, "Accesses to the last level of cache"),
+    PerfEvent::hardware("CACHE_MISSES", 3, "Misses of the last level of cache"),
+    PerfEvent::hardware("BRANCH_INSTRUCTIONS", 4, "Branches that were retired"),
+    PerfEvent::hardware("BRANCH_MISSES", 5, "Branches that were predicted wrongly"),
 ];

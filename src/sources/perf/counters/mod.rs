@@ -35,7 +35,7 @@ use gputrail_collect::agents::{ConfigureError, Provider};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::counting::values::Subject;
 use gputrail_collect::counting::{
-    Countable, CountingDelivery, CountingRequest, DispatchReadings, Reading,
+    Countable, CounterReading, CountingDelivery, CountingRequest, DispatchReadings,
 };
 use gputrail_collect::process;
 use gputrail_collect::switchboard::Buffers;
@@ -44,7 +44,7 @@ use gputrail_interface::counting::CountingMode;
 use gputrail_record::{
     AgentId, CorrelationId, CounterInvalid, DeviceTime, KernelDispatch, Nanos, WorkId,
 };
-use machine::Machine;
+use machine::MachineCounters;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -93,11 +93,11 @@ struct MeasuredKernel {
     agent: AgentId,
     /// The pass in progress, if there is one.
     pass: Option<usize>,
-    readings: Vec<(Counted, Reading)>,
+    readings: Vec<(Counted, CounterReading)>,
 }
 
 /// One agent of the counters.
-struct HostAgent {
+struct CounterAgent {
     counters: Arc<HostCounters>,
     names: Names,
     agent: AgentId,
@@ -128,7 +128,7 @@ impl HostCounters {
         agent: AgentId,
         names: &Names,
     ) -> Arc<dyn Provider<CountingRequest>> {
-        Arc::new(HostAgent {
+        Arc::new(CounterAgent {
             counters: self.clone(),
             names: names.clone(),
             agent,
@@ -150,13 +150,13 @@ impl HostCounters {
     /// Sentences about counters of the whole machine: that there are none, what the system does not allow, and descriptions of
     /// the kernel that cannot be read.
     pub fn machine_notes() -> Vec<String> {
-        Machine::this().notes(&sysfs::root())
+        MachineCounters::this().notes(&sysfs::root())
     }
 
     /// Finds the counters of the machine that is described below `root`, for the fuzz target.
     #[cfg(fuzzing)]
     pub fn machine_notes_of(root: &std::path::Path) -> Vec<String> {
-        Machine::find(root).notes(root)
+        MachineCounters::find(root).notes(root)
     }
 
     /// Whether any agent of this process is counted for each dispatch.
@@ -448,7 +448,7 @@ impl HostCounters {
                 drop(state);
                 let counters = self.clone();
                 let read = move || {
-                    let reader = Reader {
+                    let reader = PeriodReader {
                         counters,
                         agent,
                         start,
@@ -544,14 +544,14 @@ impl HostCounters {
 }
 
 /// The thread that reads the events of an agent at a period.
-struct Reader {
+struct PeriodReader {
     counters: Arc<HostCounters>,
     agent: AgentId,
     /// The number of the start from which it reads.
     start: u64,
 }
 
-impl Reader {
+impl PeriodReader {
     /// Reads the events until they are stopped, and once more then.
     fn run(&self, period: Nanos) {
         let (counters, agent) = (&self.counters, self.agent);
@@ -582,7 +582,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for PeriodReader {
     fn drop(&mut self) {
         if let Some(counted) = self.counters.state().find(self.agent)
             && counted.reader == self.start
@@ -616,7 +616,7 @@ impl HostCountersState {
     }
 }
 
-impl Provider<CountingRequest> for HostAgent {
+impl Provider<CountingRequest> for CounterAgent {
     fn configurations(&self) -> Vec<Countable> {
         vec![HostCounters::countable()]
     }

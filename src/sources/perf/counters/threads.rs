@@ -1,10 +1,10 @@
 //! The threads that run kernels, and what their events have counted.
 
-use super::group::{Group, GroupReading};
-use super::host_event::{HostEvent, TASK_CLOCK};
+use super::group::{GroupReading, PerfGroup};
+use super::host_event::{PerfEvent, TASK_CLOCK};
 use gputrail_buffer::platform::internal_thread;
 use gputrail_buffer::platform::system::thread_id;
-use gputrail_collect::counting::Reading;
+use gputrail_collect::counting::CounterReading;
 use gputrail_counters::{Architecture, Counted};
 use gputrail_record::{ALWAYS_SCHEDULED, CounterInvalid};
 use std::io;
@@ -30,7 +30,7 @@ fn is_own(thread: u32) -> bool {
 
 /// The events of a set, by pass.
 #[derive(Clone, Debug)]
-pub(super) struct Events {
+pub(super) struct SetEvents {
     passes: Vec<PassEvents>,
     /// The only software event is [`TASK_CLOCK`], which the system's clocks of threads have without perf events.
     by_clocks: bool,
@@ -39,16 +39,16 @@ pub(super) struct Events {
 /// The events of a pass, by type.
 #[derive(Clone, Debug)]
 struct PassEvents {
-    software: Vec<&'static HostEvent>,
-    hardware: Vec<&'static HostEvent>,
+    software: Vec<&'static PerfEvent>,
+    hardware: Vec<&'static PerfEvent>,
     /// The basic counters in their order, each with its event.
-    counted: Vec<(Counted, &'static HostEvent)>,
+    counted: Vec<(Counted, &'static PerfEvent)>,
 }
 
 impl PassEvents {
     fn new(architecture: &Architecture, counted: &[Counted]) -> PassEvents {
-        let event = |counted: &Counted| Some((*counted, HostEvent::of(architecture, *counted)?));
-        let counted: Vec<(Counted, &'static HostEvent)> =
+        let event = |counted: &Counted| Some((*counted, PerfEvent::of(architecture, *counted)?));
+        let counted: Vec<(Counted, &'static PerfEvent)> =
             counted.iter().filter_map(event).collect();
         let of = |is_hardware: bool| {
             let events = counted.iter().map(|(_, event)| *event);
@@ -64,10 +64,10 @@ impl PassEvents {
     }
 }
 
-impl Events {
+impl SetEvents {
     /// The events of `passes`.
-    pub fn new(architecture: &Architecture, passes: &[Vec<Counted>]) -> Events {
-        Events {
+    pub fn new(architecture: &Architecture, passes: &[Vec<Counted>]) -> SetEvents {
+        SetEvents {
             passes: passes
                 .iter()
                 .map(|counted| PassEvents::new(architecture, counted))
@@ -84,11 +84,11 @@ impl Events {
     /// Checks whether the events can be counted. Where perf events are forbidden, the time that threads run can be.
     pub fn check(&mut self) -> Result<(), (io::Error, &'static str)> {
         for pass in self.passes.iter().filter(|pass| !pass.hardware.is_empty()) {
-            Group::open(0, &pass.hardware).map_err(|error| (error, "hardware"))?;
+            PerfGroup::open(0, &pass.hardware).map_err(|error| (error, "hardware"))?;
         }
         for pass in &self.passes {
             if !pass.software.is_empty()
-                && let Err(error) = Group::open(0, &pass.software)
+                && let Err(error) = PerfGroup::open(0, &pass.software)
             {
                 let mut software = self.passes.iter().flat_map(|pass| &pass.software);
                 self.by_clocks = software.all(|event| event.name == TASK_CLOCK);
@@ -116,7 +116,7 @@ struct CountedThread {
 /// The groups of one thread and pass: of software and of hardware events.
 #[derive(Default)]
 struct PassGroups {
-    groups: [Option<Group>; 2],
+    groups: [Option<PerfGroup>; 2],
     /// The latest readings.
     latest: [GroupReading; 2],
 }
@@ -126,14 +126,14 @@ const SOFTWARE: usize = 0;
 const HARDWARE: usize = 1;
 
 impl PassGroups {
-    fn open(thread: u32, events: &PassEvents, of: &Events) -> Result<PassGroups, Ended> {
+    fn open(thread: u32, events: &PassEvents, of: &SetEvents) -> Result<PassGroups, Ended> {
         // Events of several passes would share the places of the processor if they counted all the time.
         let in_turns = of.passes() > 1;
-        let open = |events: &[&HostEvent], in_turns: bool| {
+        let open = |events: &[&PerfEvent], in_turns: bool| {
             let opened = match (events.is_empty(), in_turns) {
                 (true, _) => return Ok(None),
-                (false, true) => Group::open_disabled(thread, events),
-                (false, false) => Group::open(thread, events),
+                (false, true) => PerfGroup::open_disabled(thread, events),
+                (false, false) => PerfGroup::open(thread, events),
             };
             match opened {
                 Ok(group) => Ok(Some(group)),
@@ -155,7 +155,7 @@ impl PassGroups {
 
 /// The threads that run the kernels of an agent.
 pub(super) struct CountedThreads {
-    events: Events,
+    events: SetEvents,
     threads: Vec<CountedThread>,
     /// Threads of the program: those that it had before the runtime made any.
     of_program: Vec<u32>,
@@ -164,7 +164,7 @@ pub(super) struct CountedThreads {
 }
 
 impl CountedThreads {
-    pub fn new(events: Events, of_program: Vec<u32>) -> CountedThreads {
+    pub fn new(events: SetEvents, of_program: Vec<u32>) -> CountedThreads {
         CountedThreads {
             events,
             threads: Vec::new(),
@@ -234,20 +234,20 @@ impl CountedThreads {
 
     /// [`CountedThreads::read`] for a kernel of the calling thread. If that runs its kernels itself, its events alone are
     /// read.
-    pub fn read_dispatch(&mut self, pass: usize) -> Vec<(Counted, Reading)> {
+    pub fn read_dispatch(&mut self, pass: usize) -> Vec<(Counted, CounterReading)> {
         self.read_those(pass, self.run_in_callers.then(thread_id))
     }
 
     /// Reads all events of the first pass, and returns what they have counted since the reading before.
-    pub fn read(&mut self) -> Vec<(Counted, Reading)> {
+    pub fn read(&mut self) -> Vec<(Counted, CounterReading)> {
         self.read_those(0, None)
     }
 
-    fn read_those(&mut self, pass: usize, only: Option<u32>) -> Vec<(Counted, Reading)> {
+    fn read_those(&mut self, pass: usize, only: Option<u32>) -> Vec<(Counted, CounterReading)> {
         let Some(events) = self.events.passes.get(pass) else {
             return Vec::new();
         };
-        let none = |(counted, _): &(Counted, _)| (*counted, Reading::of(0));
+        let none = |(counted, _): &(Counted, _)| (*counted, CounterReading::of(0));
         let mut readings: Vec<_> = events.counted.iter().map(none).collect();
         if self.events.by_clocks {
             // The clock of a thread ends with it.
@@ -257,7 +257,8 @@ impl CountedThreads {
         let is_read = |thread: &&mut CountedThread| only.is_none_or(|only| only == thread.thread);
         for thread in self.threads.iter_mut().filter(is_read) {
             let PassGroups { groups, latest } = &mut thread.passes[pass];
-            let read = |group: &Option<Group>| group.as_ref().and_then(|group| group.read().ok());
+            let read =
+                |group: &Option<PerfGroup>| group.as_ref().and_then(|group| group.read().ok());
             let software = if self.events.by_clocks {
                 thread_clock(thread.thread)
             } else {
@@ -284,9 +285,14 @@ impl CountedThreads {
 }
 
 /// Adds the counts of one event of a thread.
-fn add(reading: &mut Reading, place: usize, before: GroupReading, now: Option<GroupReading>) {
+fn add(
+    reading: &mut CounterReading,
+    place: usize,
+    before: GroupReading,
+    now: Option<GroupReading>,
+) {
     let Some(now) = now else {
-        *reading = Reading::invalid(CounterInvalid::NOT_PERMITTED);
+        *reading = CounterReading::invalid(CounterInvalid::NOT_PERMITTED);
         return;
     };
     let count = now.values[place].saturating_sub(before.values[place]);
@@ -298,7 +304,7 @@ fn add(reading: &mut Reading, place: usize, before: GroupReading, now: Option<Gr
     let scaled = match running {
         // A thread that did not run has counted nothing; a thread that ran without its event has.
         0 if enabled > 0 => {
-            *reading = Reading::invalid(CounterInvalid::NOT_SCHEDULED);
+            *reading = CounterReading::invalid(CounterInvalid::NOT_SCHEDULED);
             return;
         }
         0 => count,
@@ -334,13 +340,13 @@ mod tests {
     use super::*;
     use crate::perf::counters::architecture::architecture;
 
-    fn events(names: &[&str]) -> Events {
+    fn events(names: &[&str]) -> SetEvents {
         let architecture = architecture();
         let counted = names.iter().map(|name| {
             let index = architecture.find(name).unwrap();
             (index, gputrail_counters::Resolution::None)
         });
-        Events::new(&architecture, &[counted.collect()])
+        SetEvents::new(&architecture, &[counted.collect()])
     }
 
     fn spin() {
@@ -351,7 +357,7 @@ mod tests {
     }
 
     /// Counts a thread that faults on this many pages, and one that sleeps.
-    fn counted(mut events: Events, pages: usize) -> Vec<Reading> {
+    fn counted(mut events: SetEvents, pages: usize) -> Vec<CounterReading> {
         events.check().unwrap();
         let before = all_threads();
         let (go, wait) = std::sync::mpsc::channel::<()>();
@@ -400,7 +406,7 @@ mod tests {
 
     #[test]
     fn an_event_that_shared_its_place_is_scaled_to_the_whole_time() {
-        let mut reading = Reading::of(0);
+        let mut reading = CounterReading::of(0);
         let mut now = GroupReading {
             enabled: 1000,
             running: 250,

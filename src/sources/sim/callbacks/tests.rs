@@ -1,7 +1,7 @@
 //! The demo, as it calls tools back.
 
 use crate::operations::find;
-use crate::sim::Demo;
+use crate::sim::TrainingRun;
 use crate::sim::tests::{CHILDREN, MIGRATIONS, options};
 use gputrail_buffer::clock::TickSource;
 use gputrail_capture::{Reader, Writer};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 #[test]
 fn a_tool_is_called_back_for_every_call_and_all_work() {
     let directory = tempfile::tempdir().unwrap();
-    let header = Recorder::file_header(TickSource::Virtual, Demo::PROCESS);
+    let header = Recorder::file_header(TickSource::Virtual, TrainingRun::PROCESS);
     let writer = Writer::create(&directory.path().join("demo.gputrail"), &header).unwrap();
     let recorder = Recorder::start(&options(), None, writer).unwrap();
     let told = Arc::new(Mutex::new(HashMap::<(Operation, Phase), u64>::new()));
@@ -46,7 +46,7 @@ fn a_tool_is_called_back_for_every_call_and_all_work() {
     });
     let subscriber = subscriber.unwrap();
     context.start().unwrap();
-    let report = Demo::default().run(&recorder).unwrap();
+    let report = TrainingRun::default().run(&recorder).unwrap();
     assert!(subscriber.is_subscribed(), "its callback did not panic");
     recorder.finish().unwrap();
     let told = told.lock().unwrap();
@@ -103,7 +103,7 @@ fn a_tool_is_called_back_for_every_call_and_all_work() {
 fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("demo.gputrail");
-    let header = Recorder::file_header(TickSource::Virtual, Demo::PROCESS);
+    let header = Recorder::file_header(TickSource::Virtual, TrainingRun::PROCESS);
     let writer = Writer::create(&path, &header).unwrap();
     let recorder = Recorder::start(&options(), None, writer).unwrap();
     let context = Context::on(recorder.board()).unwrap();
@@ -123,7 +123,7 @@ fn a_tool_supplies_the_external_ids_of_the_calls_it_is_asked_for() {
     });
     let supplier = supplier.unwrap();
     context.start().unwrap();
-    Demo::default().run(&recorder).unwrap();
+    TrainingRun::default().run(&recorder).unwrap();
     assert!(supplier.is_subscribed(), "it did not panic");
     recorder.finish().unwrap();
 

@@ -1,11 +1,11 @@
 //! Sessions of counters on the demo's devices.
 
 use super::tests::{DISPATCH, run};
-use crate::sim::Demo;
+use crate::sim::TrainingRun;
 use gputrail_buffer::clock::TickSource;
 use gputrail_capture::Writer;
 use gputrail_collect::context::{
-    BufferOptions, Context, CounterSessions, OperationSet, Payload, RecordBuffer, Selection,
+    BufferOptions, Context, CounterSessions, OperationSet, Payload, RecordBuffer, RecordSelection,
     Subscriber,
 };
 use gputrail_collect::recorder::{Recorder, RecorderOptions};
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-const DEMO: Demo = Demo { seed: 5, steps: 1 };
+const DEMO: TrainingRun = TrainingRun { seed: 5, steps: 1 };
 const AGENT: AgentId = AgentId(1);
 /// Counters that follow from a kernel's program and size, whenever it runs.
 const NAMES: [&str; 5] = [
@@ -82,7 +82,7 @@ fn recorder(directory: &Path) -> Recorder {
         ticks: TickSource::Virtual,
         ..RecorderOptions::default()
     };
-    let header = Recorder::file_header(options.ticks, Demo::PROCESS);
+    let header = Recorder::file_header(options.ticks, TrainingRun::PROCESS);
     let writer = Writer::create(&directory.join("demo.gputrail"), &header).unwrap();
     Recorder::start(&options, None, writer).unwrap()
 }
@@ -230,7 +230,7 @@ fn each_pass_of_a_kernel_is_reported_when_it_has_run() {
     let board = recorder.board();
     let buffer = RecordBuffer::on(board, BufferOptions::default(), |_| {}).unwrap();
     let context = Context::on(board).unwrap();
-    let kernels = Selection::kinds(&[Kind::KERNEL_DISPATCH, Kind::COMPLETION]);
+    let kernels = RecordSelection::kinds(&[Kind::KERNEL_DISPATCH, Kind::COMPLETION]);
     context.trace_to(&buffer, kernels).unwrap();
     // Both agents, by the request for all of them.
     let limit = NonZeroU32::new(2).unwrap();

@@ -1,7 +1,7 @@
 //! Counters of the demo, as its capture has them.
 
 use super::*;
-use crate::sim::{Demo, SimulationError};
+use crate::sim::{SimulationError, TrainingRun};
 use gputrail_buffer::clock::TickSource;
 use gputrail_capture::{Reader, Writer};
 use gputrail_collect::counting::CounterChoice;
@@ -10,7 +10,7 @@ use gputrail_collect::scope::Scope;
 use gputrail_counters::{CounterIndex, Definition, Invalid, Measured, evaluate};
 use gputrail_record::{Activity, Completion, CounterInvalid, CounterValue, KernelDispatch};
 
-const DEMO: Demo = Demo { seed: 5, steps: 1 };
+const DEMO: TrainingRun = TrainingRun { seed: 5, steps: 1 };
 pub(super) const DISPATCH: CountingMode = CountingMode::Dispatch;
 
 #[derive(Default)]
@@ -47,7 +47,7 @@ fn run_ranges(
         },
         ..RecorderOptions::default()
     };
-    let header = Recorder::file_header(options.ticks, Demo::PROCESS);
+    let header = Recorder::file_header(options.ticks, TrainingRun::PROCESS);
     let writer = Writer::create(&path, &header).unwrap();
     let recorder = Recorder::start(&options, None, writer).unwrap();
     DEMO.run(&recorder)?;
@@ -270,7 +270,7 @@ fn unknown_counters_and_periods_are_refused_with_what_there_is() {
 
 #[test]
 fn all_metrics_of_both_architectures_have_values() {
-    let program = crate::sim::waves::Program::read(
+    let program = crate::sim::waves::WaveProgram::read(
         "1 s_load_dwordx4 s[0:3], s[4:5], 0x0
          s_waitcnt lgkmcnt(0)
          2 global_load_dwordx4 v[4:7], v[0:1], off
@@ -280,22 +280,28 @@ fn all_metrics_of_both_architectures_have_values() {
          5 global_store_dword v[0:1], v8, off
          s_endpgm",
     );
-    let mut counts = Counts::of_launch(&program.unwrap(), 8, 4);
+    let mut counts = EventCounts::of_launch(&program.unwrap(), 8, 4);
     for event in [
-        Event::Cycle,
-        Event::ActiveCycle,
-        Event::UnitCycle,
-        Event::WaveCycle,
+        CountedEvent::Cycle,
+        CountedEvent::ActiveCycle,
+        CountedEvent::UnitCycle,
+        CountedEvent::WaveCycle,
     ] {
         counts.add(event, 3_000);
     }
     assert_eq!(
-        (counts.get(Event::Wave), counts.get(Event::Instruction)),
+        (
+            counts.get(CountedEvent::Wave),
+            counts.get(CountedEvent::Instruction)
+        ),
         (32, 32 * 8)
     );
     // 64 lanes of 16 bytes are 16 requests.
     assert_eq!(
-        (counts.get(Event::Read), counts.get(Event::Write)),
+        (
+            counts.get(CountedEvent::Read),
+            counts.get(CountedEvent::Write)
+        ),
         (32 * 16, 32 * 4)
     );
     for name in ["gfx9", "gfx11"] {
@@ -353,7 +359,7 @@ fn a_gfx11_device_beside_a_gfx9_one_has_all_of_its_own_metrics() {
         },
         ..RecorderOptions::default()
     };
-    let header = Recorder::file_header(options.ticks, Demo::PROCESS);
+    let header = Recorder::file_header(options.ticks, TrainingRun::PROCESS);
     let writer = Writer::create(&path, &header).unwrap();
     let recorder = Recorder::start(&options, None, writer).unwrap();
     let simulation = DEMO.prepare(&recorder);

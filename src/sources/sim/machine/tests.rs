@@ -1,8 +1,8 @@
 use super::*;
 use crate::sim::random::{Purpose, Random};
 
-fn command(queue: QueueIndex, nanos: u64, width: u64, after: &[WorkIndex]) -> Command {
-    Command {
+fn command(queue: QueueIndex, nanos: u64, width: u64, after: &[WorkIndex]) -> SimCommand {
+    SimCommand {
         queue,
         demand: Demand {
             amount: nanos * width,
@@ -17,7 +17,7 @@ fn command(queue: QueueIndex, nanos: u64, width: u64, after: &[WorkIndex]) -> Co
 }
 
 /// Runs everything, and returns start and end of each command relative to the beginning.
-fn run(mut machine: Machine) -> Vec<(u64, u64)> {
+fn run(mut machine: SimMachine) -> Vec<(u64, u64)> {
     let mut finished = Vec::new();
     machine.advance(Moment(u64::MAX), &mut finished);
     finished.sort_by_key(|one| one.work);
@@ -31,7 +31,7 @@ fn run(mut machine: Machine) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_queue_runs_one_work_after_the_other() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let engine = machine.engine(1_000);
     let queue = machine.queue(engine);
     machine.submit(command(queue, 50, 1_000, &[]));
@@ -41,7 +41,7 @@ fn a_queue_runs_one_work_after_the_other() {
 
 #[test]
 fn work_uses_the_engine_after_its_setup() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let engine = machine.engine(1_000);
     let (one, two) = (machine.queue(engine), machine.queue(engine));
     machine.submit(command(one, 100, 1_000, &[]));
@@ -54,7 +54,7 @@ fn work_uses_the_engine_after_its_setup() {
 
 #[test]
 fn two_queues_of_one_engine_slow_each_other_down() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let engine = machine.engine(1_000);
     let (one, two) = (machine.queue(engine), machine.queue(engine));
     machine.submit(command(one, 100, 1_000, &[]));
@@ -65,7 +65,7 @@ fn two_queues_of_one_engine_slow_each_other_down() {
 
 #[test]
 fn narrow_work_leaves_the_rest_to_wide_work() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let engine = machine.engine(1_000);
     let (one, two) = (machine.queue(engine), machine.queue(engine));
     machine.submit(command(one, 100, 1_000, &[]));
@@ -76,14 +76,14 @@ fn narrow_work_leaves_the_rest_to_wide_work() {
 
 #[test]
 fn work_on_a_watched_engine_is_kept_with_its_share() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let engine = machine.engine(1_000);
     machine.watch(engine);
     let (one, two) = (machine.queue(engine), machine.queue(engine));
     let wide = machine.submit(command(one, 100, 1_000, &[]));
     let narrow = machine.submit(command(two, 80, 200, &[]));
     machine.advance(Moment(u64::MAX), &mut Vec::new());
-    let span = |from: u64, to: u64, shares: &[(WorkIndex, u64)]| Span {
+    let span = |from: u64, to: u64, shares: &[(WorkIndex, u64)]| ShareSpan {
         engine,
         from: Moment::BEGIN + Nanos(from),
         to: Moment::BEGIN + Nanos(to),
@@ -99,13 +99,13 @@ fn work_on_a_watched_engine_is_kept_with_its_share() {
 
 #[test]
 fn a_parent_is_saved_at_half_of_its_work_until_its_children_have_ended() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let engine = machine.engine(1_000);
     machine.watch(engine);
     let (one, two) = (machine.queue(engine), machine.queue(engine));
     let parent = machine.submit(command(one, 100, 1_000, &[]));
     for nanos in [30, 20] {
-        machine.submit(Command {
+        machine.submit(SimCommand {
             parent: Some(parent),
             ..command(two, nanos, 1_000, &[])
         });
@@ -137,7 +137,7 @@ fn a_parent_is_saved_at_half_of_its_work_until_its_children_have_ended() {
 
 #[test]
 fn work_that_takes_turns_runs_alone_and_is_saved_while_others_run() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let engine = machine.engine(1_000);
     machine.slice(engine, Nanos(30));
     let (one, two) = (machine.queue(engine), machine.queue(engine));
@@ -169,12 +169,12 @@ fn work_that_takes_turns_runs_alone_and_is_saved_while_others_run() {
 
 #[test]
 fn parents_and_children_take_turns_with_other_work() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let engine = machine.engine(1_000);
     machine.slice(engine, Nanos(40));
     let queues = [(); 3].map(|()| machine.queue(engine));
     let parent = machine.submit(command(queues[0], 100, 1_000, &[]));
-    machine.submit(Command {
+    machine.submit(SimCommand {
         parent: Some(parent),
         ..command(queues[1], 30, 1_000, &[])
     });
@@ -187,7 +187,7 @@ fn parents_and_children_take_turns_with_other_work() {
 
 #[test]
 fn engines_do_not_disturb_each_other() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let (compute, copy) = (machine.engine(1_000), machine.engine(1_000));
     let (one, two) = (machine.queue(compute), machine.queue(copy));
     machine.submit(command(one, 100, 1_000, &[]));
@@ -197,7 +197,7 @@ fn engines_do_not_disturb_each_other() {
 
 #[test]
 fn work_waits_for_what_it_depends_on_and_blocks_its_queue() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let engine = machine.engine(4_000);
     let (one, two) = (machine.queue(engine), machine.queue(engine));
     let first = machine.submit(command(one, 100, 1_000, &[]));
@@ -208,10 +208,10 @@ fn work_waits_for_what_it_depends_on_and_blocks_its_queue() {
 
 #[test]
 fn work_starts_its_latency_after_it_has_arrived() {
-    let mut machine = Machine::default();
+    let mut machine = SimMachine::default();
     let engine = machine.engine(1_000);
     let queue = machine.queue(engine);
-    machine.submit(Command {
+    machine.submit(SimCommand {
         arrives: Moment::BEGIN + Nanos(40),
         latency: Nanos(5),
         ..command(queue, 10, 1_000, &[])
@@ -223,7 +223,7 @@ fn work_starts_its_latency_after_it_has_arrived() {
 fn any_workload_ends_and_keeps_its_order() {
     for seed in 0..50 {
         let mut random = Random::fork(seed, Purpose::Device, 0);
-        let mut machine = Machine::default();
+        let mut machine = SimMachine::default();
         let engines: Vec<_> = (0..3)
             .map(|_| machine.engine(1 + random.below(5_000)))
             .collect();
@@ -238,7 +238,7 @@ fn any_workload_ends_and_keeps_its_order() {
             };
             let queue = random.below(6) as usize;
             submitted.push((queue, after.clone()));
-            machine.submit(Command {
+            machine.submit(SimCommand {
                 arrives: Moment::BEGIN + Nanos(random.below(20_000)),
                 latency: Nanos(random.below(50)),
                 ..command(

@@ -6,11 +6,11 @@ use crate::sim::callbacks;
 use crate::sim::compute_units::COMPUTE_UNITS;
 use crate::sim::environment::Readings;
 use crate::sim::executor::World;
-use crate::sim::host::Host;
+use crate::sim::host::HostState;
 use crate::sim::machine::{Preempted, WaitsFor};
 use crate::sim::random::Random;
 use crate::sim::recent::WorkIndex;
-use crate::sim::thread::{Status, Thread};
+use crate::sim::thread::{CallStatus, SimThread};
 use crate::sim::time::{HostTime, Moment, us};
 use gputrail_buffer::platform::sync::lock_std;
 use gputrail_buffer::platform::system;
@@ -32,21 +32,21 @@ impl Runtime {
     }
 
     /// Starts a thread of the program.
-    pub fn spawn<F: Future<Output = Result<(), Status>> + 'static>(
+    pub fn spawn<F: Future<Output = Result<(), CallStatus>> + 'static>(
         self: &Rc<Self>,
         name: &str,
-        body: impl FnOnce(Thread) -> F,
+        body: impl FnOnce(SimThread) -> F,
     ) {
         let Some((host, random)) = self.new_host(name) else {
             return;
         };
-        let body = body(Thread::new(self.clone(), host, random));
+        let body = body(SimThread::new(self.clone(), host, random));
         let (runtime, thread) = (self.clone(), name.to_owned());
         self.executor.spawn(name, async move {
             if !runtime.begin_thread(&thread) {
                 return;
             }
-            if let Err(Status(status)) = body.await {
+            if let Err(CallStatus(status)) = body.await {
                 let ended = SimulationError::Ended { thread, status };
                 runtime.failure.borrow_mut().get_or_insert(ended);
             }
@@ -81,12 +81,12 @@ impl Runtime {
     }
 
     /// The state of a new thread of the program.
-    fn new_host(&self, name: &str) -> Option<(Host, Random)> {
+    fn new_host(&self, name: &str) -> Option<(HostState, Random)> {
         match self.time.get() {
-            HostTime::Real { .. } => Some((Host::Calling, self.count_thread())),
+            HostTime::Real { .. } => Some((HostState::Calling, self.count_thread())),
             HostTime::Virtual => {
                 let (host, random) = self.new_thread(name)?;
-                Some((Host::Simulated(Box::new(host)), random))
+                Some((HostState::Simulated(Box::new(host)), random))
             }
         }
     }
@@ -109,7 +109,7 @@ impl Runtime {
     }
 
     /// The thread of the runtime that receives the completions of one device.
-    async fn complete(&self, number: usize, mut host: Host, mut random: Random) {
+    async fn complete(&self, number: usize, mut host: HostState, mut random: Random) {
         let device = &self.devices[number];
         for one in 1.. {
             device.finished_gate.wait(&self.executor, one).await;

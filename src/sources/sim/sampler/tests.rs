@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::sim::compute_units::unit_of;
-use crate::sim::{Demo, Simulation};
+use crate::sim::{Simulation, TrainingRun};
 use gputrail_buffer::clock::TickSource;
 use gputrail_capture::{Reader, Writer};
 use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, ToolError};
 use gputrail_collect::recorder::RecorderOptions;
 use gputrail_collect::sampling::SamplingError;
 use gputrail_collect::scope::Scope;
-use gputrail_collect::switchboard::Selection;
+use gputrail_collect::switchboard::RecordSelection;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ const HOST_TRAP: Request = Request {
     unit: SamplingUnit::TIME,
     interval: 20_000,
 };
-const DEMO: Demo = Demo { seed: 5, steps: 1 };
+const DEMO: TrainingRun = TrainingRun { seed: 5, steps: 1 };
 
 fn recorder(path: &Path, sampling: Option<Request>) -> Recorder {
     let options = RecorderOptions {
@@ -35,7 +35,7 @@ fn recorder(path: &Path, sampling: Option<Request>) -> Recorder {
         },
         ..RecorderOptions::default()
     };
-    let header = Recorder::file_header(options.ticks, Demo::PROCESS);
+    let header = Recorder::file_header(options.ticks, TrainingRun::PROCESS);
     let writer = Writer::create(path, &header).unwrap();
     Recorder::start(&options, None, writer).unwrap()
 }
@@ -409,7 +409,9 @@ fn lines_come_once_each_beside_counts_for_those_who_want_them() {
     let of = |kinds: &[Kind]| {
         let tool = Tool::new();
         let names = tool.simulation.runtime.names().clone();
-        let wanted = tool.context.trace_to(&tool.buffer, Selection::kinds(kinds));
+        let wanted = tool
+            .context
+            .trace_to(&tool.buffer, RecordSelection::kinds(kinds));
         wanted.unwrap();
         let counts = Deliver::Aggregates;
         let sampled = tool

@@ -1,6 +1,6 @@
 //! The kernels of the training, as a compiler would name them.
 
-use super::super::code::{Code, KernelSource};
+use super::super::code::{KernelSource, SimCode};
 use super::programs::*;
 
 const fn kernel(
@@ -9,7 +9,7 @@ const fn kernel(
     workgroup: [u32; 3],
     [registers, local_memory, private_memory]: [u32; 3],
     [resident, group_time]: [u64; 2],
-    code: &'static Code,
+    code: &'static SimCode,
 ) -> KernelSource {
     KernelSource {
         name,

@@ -10,12 +10,12 @@ mod programs;
 mod setup;
 
 use super::collective::Participant;
-use super::executor::Gate;
+use super::executor::SimGate;
 use super::graphs::Graph;
-use super::kernels::Module;
+use super::kernels::SimModule;
 use super::memory::Pointer;
-use super::runtime::{Event, Runtime, Stream};
-use super::thread::{Status, Thread};
+use super::runtime::{Runtime, SimEvent, SimStream};
+use super::thread::{CallStatus, SimThread};
 use super::time::us;
 use gputrail_record::ExternalId;
 use std::cell::OnceCell;
@@ -39,11 +39,11 @@ pub(super) struct Training {
     steps: u64,
     replicas: Vec<Replica>,
     /// Counts the steps whose gradient reductions have been enqueued.
-    reduced: Gate,
+    reduced: SimGate,
     /// Opens when the parameters have been copied for the checkpoint.
-    aside: Gate,
+    aside: SimGate,
     /// Counts the threads that have finished.
-    done: Gate,
+    done: SimGate,
 }
 
 /// The state of one device.
@@ -53,34 +53,34 @@ struct Replica {
     /// The counts of correct answers, which all devices add to.
     shared: OnceCell<Pointer>,
     /// Opens when the equipment is ready.
-    equipped: Gate,
+    equipped: SimGate,
     /// Counts the batches whose upload has been enqueued.
-    loaded: Gate,
+    loaded: SimGate,
     /// Counts the steps whose forward pass has been enqueued.
-    forward: Gate,
+    forward: SimGate,
     /// Counts the buckets whose backward pass has been enqueued, over all steps.
-    buckets: Gate,
+    buckets: SimGate,
 }
 
 /// The resources of a device's threads.
 struct Equipment {
-    module: Module,
+    module: SimModule,
     streams: Streams,
-    memory: Buffers,
-    events: Events,
+    memory: TrainingBuffers,
+    events: TrainingEvents,
     /// The graph of the optimizer's kernels, and the executable graph.
     optimizer: (Graph, Graph),
 }
 
 struct Streams {
-    compute: Stream,
-    upload: Stream,
-    all_reduce: Stream,
-    metrics: Stream,
-    checkpoint: Stream,
+    compute: SimStream,
+    upload: SimStream,
+    all_reduce: SimStream,
+    metrics: SimStream,
+    checkpoint: SimStream,
 }
 
-struct Buffers {
+struct TrainingBuffers {
     parameters: Pointer,
     gradients: Pointer,
     scratch: Pointer,
@@ -96,20 +96,20 @@ struct Buffers {
     all: Vec<Pointer>,
 }
 
-struct Events {
-    loaded: [Event; 2],
-    used: [Event; 2],
-    loss: Event,
-    stepped: [Event; 2],
-    aside: Event,
+struct TrainingEvents {
+    loaded: [SimEvent; 2],
+    used: [SimEvent; 2],
+    loss: SimEvent,
+    stepped: [SimEvent; 2],
+    aside: SimEvent,
     buckets: Vec<Bucket>,
 }
 
 #[derive(Copy, Clone)]
 struct Bucket {
-    ready: Event,
-    received: Event,
-    reduced: Event,
+    ready: SimEvent,
+    received: SimEvent,
+    reduced: SimEvent,
 }
 
 impl Training {
@@ -119,22 +119,22 @@ impl Training {
             device,
             equipment: OnceCell::new(),
             shared: OnceCell::new(),
-            equipped: Gate::default(),
-            loaded: Gate::default(),
-            forward: Gate::default(),
-            buckets: Gate::default(),
+            equipped: SimGate::default(),
+            loaded: SimGate::default(),
+            forward: SimGate::default(),
+            buckets: SimGate::default(),
         };
         let training = Rc::new(Training {
             steps,
             replicas: (0..runtime.devices.len()).map(replica).collect(),
-            reduced: Gate::default(),
-            aside: Gate::default(),
-            done: Gate::default(),
+            reduced: SimGate::default(),
+            aside: SimGate::default(),
+            done: SimGate::default(),
         });
         runtime.spawn("main", |thread| training.main(thread));
     }
 
-    async fn main(self: Rc<Self>, mut thread: Thread) -> Result<(), Status> {
+    async fn main(self: Rc<Self>, mut thread: SimThread) -> Result<(), CallStatus> {
         thread.compute(us(400)).await;
         thread.init().await;
         for device in 0..thread.device_count().await {
@@ -185,12 +185,12 @@ impl Training {
         &self.replicas[device]
     }
 
-    fn finished(&self, thread: &Thread) {
+    fn finished(&self, thread: &SimThread) {
         self.done.open(&thread.runtime.executor, us(8));
     }
 
     /// Loads batches, one ahead of the computation.
-    async fn load(self: Rc<Self>, mut thread: Thread, device: usize) -> Result<(), Status> {
+    async fn load(self: Rc<Self>, mut thread: SimThread, device: usize) -> Result<(), CallStatus> {
         let replica = self.replica(device);
         let equipment = replica.equipment(&thread).await;
         let (streams, memory, events) = (&equipment.streams, &equipment.memory, &equipment.events);
@@ -230,7 +230,7 @@ impl Training {
     }
 
     /// Forward pass, loss and optimizer.
-    async fn train(self: Rc<Self>, mut thread: Thread, device: usize) -> Result<(), Status> {
+    async fn train(self: Rc<Self>, mut thread: SimThread, device: usize) -> Result<(), CallStatus> {
         let replica = self.replica(device);
         thread.set_device(device).await?;
         let equipment = replica.equip(&mut thread).await?;
@@ -270,9 +270,9 @@ impl Training {
     /// Backward pass.
     async fn differentiate(
         self: Rc<Self>,
-        mut thread: Thread,
+        mut thread: SimThread,
         device: usize,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallStatus> {
         let replica = self.replica(device);
         let equipment = replica.equipment(&thread).await;
         thread.set_device(device).await?;
@@ -290,7 +290,7 @@ impl Training {
     }
 
     /// Sums the gradients over all devices.
-    async fn reduce(self: Rc<Self>, mut thread: Thread) -> Result<(), Status> {
+    async fn reduce(self: Rc<Self>, mut thread: SimThread) -> Result<(), CallStatus> {
         let mut equipment = Vec::new();
         for replica in &self.replicas {
             equipment.push(replica.equipment(&thread).await);
@@ -317,7 +317,7 @@ impl Training {
     }
 
     /// Writes a checkpoint of the first device in the middle of the run.
-    async fn checkpoint(self: Rc<Self>, mut thread: Thread) -> Result<(), Status> {
+    async fn checkpoint(self: Rc<Self>, mut thread: SimThread) -> Result<(), CallStatus> {
         let equipment = self.replica(0).equipment(&thread).await;
         let runtime = thread.runtime.clone();
         self.aside.wait(&runtime.executor, 1).await;
@@ -348,7 +348,7 @@ impl Training {
 
 impl Replica {
     /// The resources of the device's threads, once they are ready.
-    async fn equipment(&self, thread: &Thread) -> &Equipment {
+    async fn equipment(&self, thread: &SimThread) -> &Equipment {
         self.equipped.wait(&thread.runtime.executor, 1).await;
         self.equipment
             .get()

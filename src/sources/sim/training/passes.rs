@@ -1,8 +1,8 @@
 //! The passes of a step, as sequences of kernels.
 
-use super::super::kernels::Launch;
-use super::super::runtime::Stream;
-use super::super::thread::{Status, Thread};
+use super::super::kernels::SimLaunch;
+use super::super::runtime::SimStream;
+use super::super::thread::{CallStatus, SimThread};
 use super::super::time::us;
 use super::*;
 
@@ -26,18 +26,18 @@ const fn by_element(columns: u32) -> [u32; 3] {
 
 /// Launches kernels of one module into one stream.
 struct Launcher<'a> {
-    thread: &'a mut Thread,
-    module: &'a Module,
-    stream: Stream,
+    thread: &'a mut SimThread,
+    module: &'a SimModule,
+    stream: SimStream,
     /// Managed memory that the kernels access.
     managed: Option<Pointer>,
 }
 
 impl Launcher<'_> {
-    async fn kernel(&mut self, name: &str, groups: [u32; 3]) -> Result<(), Status> {
+    async fn kernel(&mut self, name: &str, groups: [u32; 3]) -> Result<(), CallStatus> {
         // The host time of a framework between launches.
         self.thread.compute(us(5)).await;
-        let launch = Launch {
+        let launch = SimLaunch {
             groups,
             local_memory: 0,
             stream: self.stream,
@@ -48,7 +48,7 @@ impl Launcher<'_> {
             .await
     }
 
-    async fn gemm(&mut self, name: &str, shape: [u32; 3]) -> Result<(), Status> {
+    async fn gemm(&mut self, name: &str, shape: [u32; 3]) -> Result<(), CallStatus> {
         self.thread.compute(us(6)).await;
         let place = self.module.find(name);
         self.thread
@@ -61,9 +61,9 @@ impl Replica {
     /// Converts the images of a batch to the input of the network.
     pub(super) async fn augment(
         &self,
-        thread: &mut Thread,
+        thread: &mut SimThread,
         equipment: &Equipment,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallStatus> {
         let Equipment {
             module, streams, ..
         } = equipment;
@@ -82,10 +82,10 @@ impl Replica {
     /// The forward pass up to the loss, and the copy of the loss to the host.
     pub(super) async fn forward(
         &self,
-        thread: &mut Thread,
+        thread: &mut SimThread,
         equipment: &Equipment,
         slot: usize,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallStatus> {
         let Equipment {
             module,
             streams,
@@ -139,9 +139,9 @@ impl Replica {
     /// The backward pass, from the last block to the first. Announces each bucket once it is enqueued.
     pub(super) async fn backward(
         &self,
-        thread: &mut Thread,
+        thread: &mut SimThread,
         equipment: &Equipment,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallStatus> {
         let Equipment {
             module,
             streams,
@@ -185,9 +185,9 @@ impl Replica {
     /// Waits on the device for the summed gradients, and updates the parameters.
     pub(super) async fn optimize(
         &self,
-        thread: &mut Thread,
+        thread: &mut SimThread,
         equipment: &Equipment,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallStatus> {
         let Equipment {
             module,
             streams,
@@ -207,9 +207,9 @@ impl Replica {
     /// Copies the parameters within the device, so that the training can continue while they are written.
     pub(super) async fn set_aside(
         &self,
-        thread: &mut Thread,
+        thread: &mut SimThread,
         equipment: &Equipment,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallStatus> {
         let Equipment {
             streams,
             events,
@@ -227,9 +227,9 @@ impl Replica {
     /// Waits for the loss and reads it.
     pub(super) async fn read_loss(
         &self,
-        thread: &mut Thread,
+        thread: &mut SimThread,
         equipment: &Equipment,
-    ) -> Result<(), Status> {
+    ) -> Result<(), CallStatus> {
         thread.stream_synchronize(equipment.streams.metrics).await;
         thread.compute(us(15)).await;
         Ok(())
@@ -238,7 +238,7 @@ impl Replica {
 
 impl Launcher<'_> {
     /// Announces that a bucket's gradients have been enqueued.
-    async fn announce(&mut self, replica: &Replica, ready: Event) {
+    async fn announce(&mut self, replica: &Replica, ready: SimEvent) {
         self.thread.event_record(ready, self.stream).await;
         replica.buckets.open(&self.thread.runtime.executor, us(4));
     }

@@ -3,9 +3,9 @@
 //! The line numbers before instructions refer to the kernel's own source, from 1. Loading a module
 //! concatenates the sources.
 
-use super::super::code::Code;
+use super::super::code::SimCode;
 
-pub(super) static ELEMENTWISE: Code = Code {
+pub(super) static ELEMENTWISE: SimCode = SimCode {
     source: "\
 // One value of two arrays after the other: as fast as memory.
 void add(global const half8 *a, global half8 *b, long n)
@@ -37,7 +37,7 @@ void add(global const half8 *a, global half8 *b, long n)
         s_endpgm",
 };
 
-pub(super) static GELU: Code = Code {
+pub(super) static GELU: SimCode = SimCode {
     source: "\
 // The tanh form, of which the exponential takes most of the time.
 float gelu(float x)
@@ -83,7 +83,7 @@ void bias_gelu(global const half8 *in, global const half8 *bias, global half8 *o
         13 s_endpgm",
 };
 
-pub(super) static ADAM: Code = Code {
+pub(super) static ADAM: SimCode = SimCode {
     source: "\
 // Parameters, gradients and both moments come and go.
 void adam_step(global float4 **p, global half4 **g, global float4 **m, global float4 **v, float rate)
@@ -126,7 +126,7 @@ void adam_step(global float4 **p, global half4 **g, global float4 **m, global fl
         9 s_endpgm",
 };
 
-pub(super) static AUGMENT: Code = Code {
+pub(super) static AUGMENT: SimCode = SimCode {
     source: "\
 // A crop of the image, turned and scaled by the texture unit.
 void augment(read_only image2d_t image, sampler_t sampler, global half4 *out, ulong seed)
@@ -158,7 +158,7 @@ void augment(read_only image2d_t image, sampler_t sampler, global half4 *out, ul
         8 s_endpgm",
 };
 
-pub(super) static NORM: Code = Code {
+pub(super) static NORM: SimCode = SimCode {
     source: "\
 // A row to a workgroup: its sums go through local memory, and all wait for them twice.
 void layer_norm(global const half8 *in, global half8 *out, local float *sums, int width)
@@ -217,7 +217,7 @@ void layer_norm(global const half8 *in, global half8 *out, local float *sums, in
         15 s_endpgm",
 };
 
-pub(super) static REDUCE: Code = Code {
+pub(super) static REDUCE: SimCode = SimCode {
     source: "\
 // Half of the waves stop at each level of the tree; at the end one is left.
 void reduce(global const float *in, local float *sums, global float *out, int n)
@@ -259,7 +259,7 @@ void reduce(global const float *in, local float *sums, global float *out, int n)
         12 s_endpgm",
 };
 
-pub(super) static GEMM: Code = Code {
+pub(super) static GEMM: SimCode = SimCode {
     source: "\
 // A tile of 128 x 256, in slices of 32: the next slice is on its way while this one is multiplied.
 void gemm(global const half *a, global const half *b, global half *c, int k)
@@ -315,7 +315,7 @@ void gemm(global const half *a, global const half *b, global half *c, int k)
         14 s_endpgm",
 };
 
-pub(super) static ATTENTION: Code = Code {
+pub(super) static ATTENTION: SimCode = SimCode {
     source: "\
 // A tile of queries against one tile of keys after the other, without ever writing the scores.
 void attention(global const half *q, global const half *k, global const half *v, global half *out, int keys)
@@ -379,7 +379,7 @@ void attention(global const half *q, global const half *k, global const half *v,
         17 s_endpgm",
 };
 
-pub(super) static EMBED: Code = Code {
+pub(super) static EMBED: SimCode = SimCode {
     source: "\
 // Patches of an image become rows; the weights stay in local memory.
 void patch_embed(global const half *image, global const half *weights, global half *out, int patches)
@@ -417,7 +417,7 @@ void patch_embed(global const half *image, global const half *weights, global ha
         11 s_endpgm",
 };
 
-pub(super) static PARTITION: Code = Code {
+pub(super) static PARTITION: SimCode = SimCode {
     source: "\
 // Parts the indices of the images by size; each workgroup has its part sorted by a kernel of its own, and waits for that.
 void partition(global int *indices, int count)

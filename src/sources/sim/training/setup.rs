@@ -1,8 +1,8 @@
 //! The resources of the training, allocated before its first step and freed after its last.
 
-use super::super::kernels::Launch;
+use super::super::kernels::SimLaunch;
 use super::super::memory::Pointer;
-use super::super::thread::{Status, Thread};
+use super::super::thread::{CallStatus, SimThread};
 use super::super::time::us;
 use super::kernels::KERNELS;
 use super::*;
@@ -17,7 +17,7 @@ const WORKSPACE: u64 = 1 << 30;
 
 impl Replica {
     /// Allocates the resources of the device.
-    pub(super) async fn equip(&self, thread: &mut Thread) -> Result<&Equipment, Status> {
+    pub(super) async fn equip(&self, thread: &mut SimThread) -> Result<&Equipment, CallStatus> {
         let module = thread
             .module_load("/opt/train/lib/kernels.sim1.co", KERNELS)
             .await;
@@ -38,8 +38,8 @@ impl Replica {
                 .stream_create("checkpoint", 1, StreamFlag::NON_BLOCKING)
                 .await,
         };
-        let memory = Buffers::allocate(thread).await?;
-        let events = Events::create(thread).await;
+        let memory = TrainingBuffers::allocate(thread).await?;
+        let events = TrainingEvents::create(thread).await;
         // Parameters come from a file, through pageable memory.
         let file = Pointer::pageable(0x40_0000 * self.device as u64);
         let bytes = BUCKETS as u64 * BUCKET_BYTES;
@@ -58,7 +58,7 @@ impl Replica {
         thread
             .memset_async(memory.gradients, 0, bytes, streams.compute)
             .await?;
-        let launch = Launch {
+        let launch = SimLaunch {
             groups: [2, 1, 1],
             local_memory: 0,
             stream: streams.upload,
@@ -81,7 +81,7 @@ impl Replica {
     }
 
     /// Frees all resources.
-    pub(super) async fn tear_down(&self, thread: &mut Thread) -> Result<(), Status> {
+    pub(super) async fn tear_down(&self, thread: &mut SimThread) -> Result<(), CallStatus> {
         let equipment = self.equipment(thread).await;
         let (graph, executable) = &equipment.optimizer;
         thread.graph_exec_destroy(executable).await;
@@ -105,11 +105,15 @@ impl Replica {
 }
 
 /// The kernels of the optimizer as a graph, and the executable graph.
-async fn optimizer(thread: &mut Thread, module: &Module, stream: Stream) -> (Graph, Graph) {
+async fn optimizer(
+    thread: &mut SimThread,
+    module: &SimModule,
+    stream: SimStream,
+) -> (Graph, Graph) {
     let mut graph = thread.graph_create().await;
     let norm = ("gradient_norm", 640);
     for (name, groups) in std::iter::once(norm).chain([("adam_step", 3_461); BUCKETS]) {
-        let launch = Launch {
+        let launch = SimLaunch {
             groups: [groups, 1, 1],
             local_memory: 0,
             stream,
@@ -124,15 +128,15 @@ async fn optimizer(thread: &mut Thread, module: &Module, stream: Stream) -> (Gra
     (graph, executable)
 }
 
-impl Buffers {
-    async fn allocate(thread: &mut Thread) -> Result<Buffers, Status> {
+impl TrainingBuffers {
+    async fn allocate(thread: &mut SimThread) -> Result<TrainingBuffers, CallStatus> {
         let parameters = BUCKETS as u64 * BUCKET_BYTES;
         let mut all = Vec::new();
         let mut kept = |pointer| {
             all.push(pointer);
             pointer
         };
-        let mut buffers = Buffers {
+        let mut buffers = TrainingBuffers {
             parameters: kept(thread.malloc(parameters).await?),
             gradients: kept(thread.malloc(parameters).await?),
             scratch: kept(thread.malloc(BUCKET_BYTES).await?),
@@ -167,9 +171,9 @@ impl Buffers {
     }
 }
 
-impl Events {
-    async fn create(thread: &mut Thread) -> Events {
-        let mut events = Events {
+impl TrainingEvents {
+    async fn create(thread: &mut SimThread) -> TrainingEvents {
+        let mut events = TrainingEvents {
             loaded: [thread.event_create().await, thread.event_create().await],
             used: [thread.event_create().await, thread.event_create().await],
             loss: thread.event_create().await,

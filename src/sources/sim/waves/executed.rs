@@ -1,7 +1,7 @@
 //! Exact counts of the instructions that the waves of a launch execute: how often each is executed depends on neither time
 //! nor contention. All waves of a launch go one of two ways: the first wave of a workgroup, and the others.
 
-use super::program::{Operation, Program};
+use super::program::{WaveOperation, WaveProgram};
 
 /// The executions of one instruction by all waves of a launch.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(in crate::sim) struct Executed {
     pub diverged: u64,
 }
 
-impl Program {
+impl WaveProgram {
     /// The way of a wave through the program: calls `each` with the index of each instruction that it executes, and
     /// whether the wave branches there.
     pub fn walk(&self, is_first: bool, mut each: impl FnMut(usize, bool)) {
@@ -21,20 +21,20 @@ impl Program {
         while let Some(line) = self.lines.get(next) {
             let place = next;
             let target = match line.operation {
-                Operation::Branch { to, times } if turns[place] < times => {
+                WaveOperation::Branch { to, times } if turns[place] < times => {
                     turns[place] += 1;
                     Some(to)
                 }
-                Operation::Branch { .. } => {
+                WaveOperation::Branch { .. } => {
                     turns[place] = 0;
                     None
                 }
-                Operation::Skip { to } if !is_first => Some(to),
-                Operation::Jump { to } => Some(to),
+                WaveOperation::Skip { to } if !is_first => Some(to),
+                WaveOperation::Jump { to } => Some(to),
                 _ => None,
             };
             each(place, target.is_some());
-            if line.operation == Operation::End {
+            if line.operation == WaveOperation::End {
                 break;
             }
             next = target.map_or(place + 1, |to| to as usize);
@@ -63,6 +63,6 @@ impl Program {
         let (Some(line), Some(next)) = (line, next) else {
             return false;
         };
-        matches!(line.operation, Operation::Skip { .. }) && next.lanes < line.lanes
+        matches!(line.operation, WaveOperation::Skip { .. }) && next.lanes < line.lanes
     }
 }

@@ -16,7 +16,7 @@ mod window;
 mod tests;
 
 pub(super) use executed::Executed;
-pub(super) use program::{Operation, Program, TEXEL_BYTES};
+pub(super) use program::{TEXEL_BYTES, WaveOperation, WaveProgram};
 pub(super) use unit::Did;
 pub(super) use unit::SIMDS;
-pub(super) use window::{Seen, Visit, Window};
+pub(super) use window::{SampledWave, Visit, WaveWindow};

@@ -20,8 +20,8 @@ use std::collections::HashMap;
 
 /// An instruction.
 #[derive(Clone, Debug)]
-pub(in crate::sim) struct Line {
-    pub operation: Operation,
+pub(in crate::sim) struct WaveInstruction {
+    pub operation: WaveOperation,
     /// Registers that it reads.
     pub reads: Vec<Registers>,
     /// The register range that it writes.
@@ -72,7 +72,7 @@ const SPECIAL: [(&str, u16); 4] = [("vcc", 636), ("scc", 637), ("exec", 638), ("
 
 /// The operation of an instruction.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(in crate::sim) enum Operation {
+pub(in crate::sim) enum WaveOperation {
     /// Vector arithmetic, and the cycles that its pipe is busy.
     Vector { cycles: u32, dual: bool },
     /// Matrix arithmetic.
@@ -115,11 +115,11 @@ pub(in crate::sim) enum Operation {
 
 /// A kernel's program.
 #[derive(Clone, Debug)]
-pub(in crate::sim) struct Program {
-    pub lines: Vec<Line>,
+pub(in crate::sim) struct WaveProgram {
+    pub lines: Vec<WaveInstruction>,
 }
 
-impl Line {
+impl WaveInstruction {
     /// The cycles of local memory that an access to `bytes` for each lane takes: lanes that are an even number of elements
     /// apart leave banks unused.
     pub fn local_cycles(&self, bytes: u32) -> u64 {
@@ -142,38 +142,38 @@ impl Line {
 
     /// The access that it makes.
     pub fn access(&self) -> Access {
-        let ideal = Line {
+        let ideal = WaveInstruction {
             stride: 1,
             ..self.clone()
         };
-        let requests = |line: &Line, bytes| {
+        let requests = |line: &WaveInstruction, bytes| {
             let (whole, small) = line.requests(bytes);
             whole + small
         };
         let (class, bytes, transactions, ideal_transactions) = match self.operation {
-            Operation::Load { bytes } | Operation::Store { bytes } => (
+            WaveOperation::Load { bytes } | WaveOperation::Store { bytes } => (
                 InstructionClass::GLOBAL_ACCESS,
                 bytes,
                 requests(self, bytes),
                 requests(&ideal, bytes),
             ),
-            Operation::Texture => (
+            WaveOperation::Texture => (
                 InstructionClass::GLOBAL_ACCESS,
                 TEXEL_BYTES,
                 requests(self, TEXEL_BYTES),
                 requests(&ideal, TEXEL_BYTES),
             ),
-            Operation::Local { bytes } => (
+            WaveOperation::Local { bytes } => (
                 InstructionClass::LOCAL_ACCESS,
                 bytes,
                 self.local_cycles(bytes),
                 ideal.local_cycles(bytes),
             ),
             // One value for all lanes.
-            Operation::LocalDirect => (InstructionClass::LOCAL_ACCESS, 4, 1, 1),
-            Operation::Branch { .. } | Operation::Skip { .. } | Operation::Jump { .. } => {
-                (InstructionClass::BRANCH, 0, 0, 0)
-            }
+            WaveOperation::LocalDirect => (InstructionClass::LOCAL_ACCESS, 4, 1, 1),
+            WaveOperation::Branch { .. }
+            | WaveOperation::Skip { .. }
+            | WaveOperation::Jump { .. } => (InstructionClass::BRANCH, 0, 0, 0),
             _ => (InstructionClass::EXECUTION, 0, 0, 0),
         };
         Access {
@@ -193,34 +193,36 @@ impl Line {
 /// Bytes of a texel for each lane.
 pub(in crate::sim) const TEXEL_BYTES: u32 = 4;
 
-impl Operation {
+impl WaveOperation {
     /// The type of its instructions. Conditional branches are those that are taken.
     pub fn instruction_type(&self) -> InstructionType {
         match self {
-            Operation::Vector { dual: true, .. } => InstructionType::DUAL_VALU,
-            Operation::Vector { .. } => InstructionType::VALU,
-            Operation::Matrix { .. } => InstructionType::MATRIX,
-            Operation::Scalar | Operation::ScalarLoad => InstructionType::SCALAR,
-            Operation::Load { .. } | Operation::Store { .. } => InstructionType::FLAT,
-            Operation::Texture => InstructionType::TEX,
-            Operation::Local { .. } => InstructionType::LDS,
-            Operation::LocalDirect => InstructionType::LDS_DIRECT,
-            Operation::Barrier => InstructionType::BARRIER,
-            Operation::Branch { .. } | Operation::Skip { .. } => InstructionType::BRANCH_TAKEN,
-            Operation::Jump { .. } => InstructionType::JUMP,
-            Operation::Message => InstructionType::MESSAGE,
-            Operation::Export => InstructionType::EXPORT,
-            Operation::Wait { .. }
-            | Operation::Sleep { .. }
-            | Operation::Internal { .. }
-            | Operation::End => InstructionType::OTHER,
+            WaveOperation::Vector { dual: true, .. } => InstructionType::DUAL_VALU,
+            WaveOperation::Vector { .. } => InstructionType::VALU,
+            WaveOperation::Matrix { .. } => InstructionType::MATRIX,
+            WaveOperation::Scalar | WaveOperation::ScalarLoad => InstructionType::SCALAR,
+            WaveOperation::Load { .. } | WaveOperation::Store { .. } => InstructionType::FLAT,
+            WaveOperation::Texture => InstructionType::TEX,
+            WaveOperation::Local { .. } => InstructionType::LDS,
+            WaveOperation::LocalDirect => InstructionType::LDS_DIRECT,
+            WaveOperation::Barrier => InstructionType::BARRIER,
+            WaveOperation::Branch { .. } | WaveOperation::Skip { .. } => {
+                InstructionType::BRANCH_TAKEN
+            }
+            WaveOperation::Jump { .. } => InstructionType::JUMP,
+            WaveOperation::Message => InstructionType::MESSAGE,
+            WaveOperation::Export => InstructionType::EXPORT,
+            WaveOperation::Wait { .. }
+            | WaveOperation::Sleep { .. }
+            | WaveOperation::Internal { .. }
+            | WaveOperation::End => InstructionType::OTHER,
         }
     }
 }
 
-impl Program {
+impl WaveProgram {
     /// Parses a program. The error states the line and the problem.
-    pub fn read(text: &str) -> Result<Program, String> {
+    pub fn read(text: &str) -> Result<WaveProgram, String> {
         let mut labels: HashMap<&str, u32> = HashMap::new();
         let mut count = 0;
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -229,7 +231,7 @@ impl Program {
                 None => count += 1,
             }
         }
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<WaveInstruction> = Vec::new();
         let mut offset = 0;
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -243,15 +245,15 @@ impl Program {
             lines.push(read);
         }
         match lines.last() {
-            Some(last) if last.operation == Operation::End => Ok(Program { lines }),
+            Some(last) if last.operation == WaveOperation::End => Ok(WaveProgram { lines }),
             _ => Err("the last instruction is not s_endpgm".into()),
         }
     }
 }
 
 /// Whether an instruction has 8 bytes instead of 4.
-fn wide(operation: &Operation) -> bool {
-    use Operation::*;
+fn wide(operation: &WaveOperation) -> bool {
+    use WaveOperation::*;
     matches!(
         operation,
         Matrix { .. } | ScalarLoad | Load { .. } | Store { .. } | Texture | Local { .. } | Export
@@ -263,7 +265,7 @@ fn instruction(
     before: u32,
     offset: u64,
     labels: &HashMap<&str, u32>,
-) -> Result<Line, String> {
+) -> Result<WaveInstruction, String> {
     let (text, notes) = text.split_once(';').unwrap_or((text, ""));
     let mut text = text.trim();
     let mut line = before;
@@ -304,7 +306,7 @@ fn instruction(
         _ if mnemonic.ends_with("x2") || mnemonic.ends_with("b64") => 8,
         _ => 4,
     };
-    use Operation::*;
+    use WaveOperation::*;
     let operation = match mnemonic {
         "s_endpgm" => End,
         "s_barrier" => Barrier,
@@ -372,7 +374,7 @@ fn instruction(
     if mnemonic.starts_with("s_cbranch_vcc") {
         ranges.extend(registers("vcc"));
     }
-    Ok(Line {
+    Ok(WaveInstruction {
         operation,
         reads: ranges,
         writes,
@@ -427,7 +429,7 @@ fn registers(text: &str) -> Option<Registers> {
 }
 
 /// Parses `vmcnt(2)`, `lgkmcnt(0)` or `vscnt(0)`.
-fn waits(operands: &[&str]) -> Result<Operation, String> {
+fn waits(operands: &[&str]) -> Result<WaveOperation, String> {
     const ANY: u32 = u32::MAX;
     let (mut load, mut store, mut local) = (ANY, ANY, ANY);
     for operand in operands.iter().flat_map(|one| one.split_whitespace()) {
@@ -443,7 +445,7 @@ fn waits(operands: &[&str]) -> Result<Operation, String> {
             _ => return Err(format!("no counter {name}")),
         }
     }
-    Ok(Operation::Wait { load, store, local })
+    Ok(WaveOperation::Wait { load, store, local })
 }
 
 #[cfg(test)]
@@ -463,7 +465,7 @@ mod tests {
             s_cbranch_scc1 loop ;x48
             11 s_endpgm
         ";
-        let program = Program::read(text).unwrap();
+        let program = WaveProgram::read(text).unwrap();
         let lines: Vec<(u32, u64)> = program.lines.iter().map(|l| (l.line, l.offset)).collect();
         let expected = [
             (4, 0),
@@ -479,20 +481,20 @@ mod tests {
         let fma = &program.lines[4];
         assert_eq!((fma.lanes, fma.reads.len()), (16, 3));
         assert_eq!(fma.writes, registers("v8"));
-        let wait = Operation::Wait {
+        let wait = WaveOperation::Wait {
             load: 0,
             store: u32::MAX,
             local: 3,
         };
         assert_eq!(program.lines[3].operation, wait);
         let branch = &program.lines[6];
-        assert_eq!(branch.operation, Operation::Branch { to: 2, times: 48 });
+        assert_eq!(branch.operation, WaveOperation::Branch { to: 2, times: 48 });
         assert_eq!(branch.reads, [registers("scc").unwrap()]);
     }
 
     #[test]
     fn errors_name_the_line_and_the_name() {
-        let wrong = |text: &str| Program::read(text).unwrap_err();
+        let wrong = |text: &str| WaveProgram::read(text).unwrap_err();
         assert!(wrong("1 s_barrier").contains("s_endpgm"));
         assert!(wrong("1 t_what v0\n s_endpgm").contains("line 1"));
         assert!(wrong("1 s_branch nowhere\n s_endpgm").contains("no label nowhere"));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sim::random::{Purpose, Random};
-use crate::sim::waves::unit::Unit;
+use crate::sim::waves::unit::ComputeUnit;
 use gputrail_record::{InstructionType, NotIssued, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,11 +12,11 @@ struct Mix {
     name: &'static str,
     waves: usize,
     groups: usize,
-    program: Program,
+    program: WaveProgram,
 }
 
 fn mix(name: &'static str, [waves, groups]: [usize; 2], text: &str) -> Mix {
-    let program = Program::read(text).unwrap_or_else(|what| panic!("{name}: {what}"));
+    let program = WaveProgram::read(text).unwrap_or_else(|what| panic!("{name}: {what}"));
     Mix {
         name,
         waves,
@@ -153,12 +153,12 @@ fn mixes() -> Vec<Mix> {
 
 impl Mix {
     /// The execution of the program on a unit, made once for all tests.
-    fn window(&self) -> &'static Window {
-        static WINDOWS: Mutex<BTreeMap<&str, &Window>> = Mutex::new(BTreeMap::new());
+    fn window(&self) -> &'static WaveWindow {
+        static WINDOWS: Mutex<BTreeMap<&str, &WaveWindow>> = Mutex::new(BTreeMap::new());
         let mut windows = WINDOWS.lock().unwrap();
         windows.entry(self.name).or_insert_with(|| {
             let random = Random::new(11);
-            let window = Window::of(&self.program, self.waves, self.groups, random);
+            let window = WaveWindow::of(&self.program, self.waves, self.groups, random);
             Box::leak(Box::new(window))
         })
     }
@@ -258,12 +258,12 @@ fn agrees<K: Ord + std::fmt::Debug>(
 /// Samples of a kernel of so many cycles on so many units, as the device takes them: all units at the same moments, one
 /// wave of each, in turn.
 fn sample<K: Ord>(
-    window: &Window,
+    window: &WaveWindow,
     random: &mut Random,
     phases: &[u64],
     cycles: u64,
     interval: u64,
-    mut look: impl FnMut(&Window, Visit, &mut Random) -> Option<K>,
+    mut look: impl FnMut(&WaveWindow, Visit, &mut Random) -> Option<K>,
 ) -> BTreeMap<K, u64> {
     let mut counts = BTreeMap::new();
     for turn in 0..cycles / interval {
@@ -322,7 +322,7 @@ fn samples_of_ten_mixes_show_what_counting_every_cycle_shows() {
             KERNEL,
             INTERVAL,
             |window, visit, random| {
-                let delay = Window::trap_delay(random);
+                let delay = WaveWindow::trap_delay(random);
                 window.trap(visit, delay).map(|seen| seen.instruction)
             },
         );
@@ -423,7 +423,7 @@ fn the_same_seed_gives_the_same_window() {
     let mixes = mixes();
     let mix = mixes.iter().find(|mix| mix.name == "constants").unwrap();
     let of = |seed| {
-        let window = Window::of(&mix.program, 2, 4, Random::new(seed));
+        let window = WaveWindow::of(&mix.program, 2, 4, Random::new(seed));
         window.occupancy(0, window.cycles(), |seen| (seen.instruction, seen.did))
     };
     assert_eq!(of(3), of(3));
@@ -433,14 +433,14 @@ fn the_same_seed_gives_the_same_window() {
 /// Counts the instructions of one workgroup as the unit issues them, cycle by cycle.
 #[test]
 fn the_instructions_of_a_workgroup_are_those_that_the_unit_issues() {
-    use super::unit::Unit;
-    use crate::sim::events::{Counts, Event};
+    use super::unit::ComputeUnit;
+    use crate::sim::events::{CountedEvent, EventCounts};
     use crate::sim::random::Purpose;
     use gputrail_record::Snapshot;
 
     for mix in mixes() {
         let random = Random::fork(3, Purpose::Sampling, 0);
-        let mut unit = Unit::new(&mix.program, mix.waves, 1, random);
+        let mut unit = ComputeUnit::new(&mix.program, mix.waves, 1, random);
         let mut row = vec![None; unit.slots()];
         let mut arbiter = [Snapshot(0); SIMDS];
         let mut issued: BTreeMap<usize, u64> = BTreeMap::new();
@@ -458,36 +458,44 @@ fn the_instructions_of_a_workgroup_are_those_that_the_unit_issues() {
                 }
             }
         }
-        let counts = Counts::of_launch(&mix.program, 1, mix.waves as u64);
-        let number = |of: &dyn Fn(&Operation) -> bool| {
+        let counts = EventCounts::of_launch(&mix.program, 1, mix.waves as u64);
+        let number = |of: &dyn Fn(&WaveOperation) -> bool| {
             let lines = issued.iter();
             let lines = lines.filter(|(line, _)| of(&mix.program.lines[**line].operation));
             lines.map(|(_, count)| count).sum::<u64>()
         };
-        use Operation::*;
+        use WaveOperation::*;
         let name = mix.name;
         let vector = number(&|of| matches!(of, Vector { .. } | Matrix { .. }));
-        assert_eq!(counts.get(Event::Instruction), number(&|_| true), "{name}");
-        assert_eq!(counts.get(Event::Vector), vector, "{name}");
         assert_eq!(
-            counts.get(Event::Scalar),
+            counts.get(CountedEvent::Instruction),
+            number(&|_| true),
+            "{name}"
+        );
+        assert_eq!(counts.get(CountedEvent::Vector), vector, "{name}");
+        assert_eq!(
+            counts.get(CountedEvent::Scalar),
             number(&|of| *of == Scalar),
             "{name}"
         );
         let loads = number(&|of| matches!(of, Load { .. }));
-        assert_eq!(counts.get(Event::Load), loads, "{name}");
+        assert_eq!(counts.get(CountedEvent::Load), loads, "{name}");
         let stores = number(&|of| matches!(of, Store { .. }));
-        assert_eq!(counts.get(Event::Store), stores, "{name}");
+        assert_eq!(counts.get(CountedEvent::Store), stores, "{name}");
         let local = number(&|of| matches!(of, Local { .. } | LocalDirect));
-        assert_eq!(counts.get(Event::Local), local, "{name}");
-        assert_eq!(counts.get(Event::Wave), number(&|of| *of == End), "{name}");
+        assert_eq!(counts.get(CountedEvent::Local), local, "{name}");
+        assert_eq!(
+            counts.get(CountedEvent::Wave),
+            number(&|of| *of == End),
+            "{name}"
+        );
     }
 }
 
 /// The executions of each instruction by `groups` workgroups, counted cycle by cycle in the slots of a unit.
 fn issued_by_unit(mix: &Mix) -> Vec<u64> {
     let random = Random::fork(1, Purpose::Waves, 0);
-    let mut unit = Unit::new(&mix.program, mix.waves, mix.groups, random);
+    let mut unit = ComputeUnit::new(&mix.program, mix.waves, mix.groups, random);
     let mut row = vec![None; unit.slots()];
     let mut arbiter = [Snapshot(0); SIMDS];
     let mut issued = vec![0; mix.program.lines.len()];
@@ -527,7 +535,7 @@ fn branches_diverge_and_strides_cost_transactions() {
         global_store_dword v[0:1], v4, s[0:1] ;lanes 1
         done:
         3 s_endpgm";
-    let program = Program::read(text).unwrap();
+    let program = WaveProgram::read(text).unwrap();
     let transactions: Vec<_> = program
         .lines
         .iter()

@@ -5,7 +5,9 @@
 //! has an instruction buffer, which one port of the instruction cache fills and a taken branch empties. The SIMDs of
 //! the unit share vector and scalar memory, local memory and textures.
 
-use super::program::{Line, Operation, Program, REGISTERS, Registers, TEXEL_BYTES};
+use super::program::{
+    REGISTERS, Registers, TEXEL_BYTES, WaveInstruction, WaveOperation, WaveProgram,
+};
 use crate::sim::random::Random;
 use gputrail_record::{InstructionType, MemoryCounters, NotIssued, Snapshot};
 use std::collections::VecDeque;
@@ -88,20 +90,20 @@ const PORTS: [Port; 10] = [
     Port::Branch,
 ];
 
-fn port(operation: Operation) -> Port {
+fn port(operation: WaveOperation) -> Port {
     match operation {
-        Operation::Vector { .. } => Port::Vector,
-        Operation::Matrix { .. } => Port::Matrix,
-        Operation::Scalar | Operation::ScalarLoad => Port::Scalar,
-        Operation::Load { .. } | Operation::Store { .. } => Port::Flat,
-        Operation::Texture => Port::Texture,
-        Operation::Local { .. } => Port::Local,
-        Operation::LocalDirect => Port::LocalDirect,
-        Operation::Export => Port::Export,
-        Operation::Branch { .. }
-        | Operation::Skip { .. }
-        | Operation::Jump { .. }
-        | Operation::Message => Port::Branch,
+        WaveOperation::Vector { .. } => Port::Vector,
+        WaveOperation::Matrix { .. } => Port::Matrix,
+        WaveOperation::Scalar | WaveOperation::ScalarLoad => Port::Scalar,
+        WaveOperation::Load { .. } | WaveOperation::Store { .. } => Port::Flat,
+        WaveOperation::Texture => Port::Texture,
+        WaveOperation::Local { .. } => Port::Local,
+        WaveOperation::LocalDirect => Port::LocalDirect,
+        WaveOperation::Export => Port::Export,
+        WaveOperation::Branch { .. }
+        | WaveOperation::Skip { .. }
+        | WaveOperation::Jump { .. }
+        | WaveOperation::Message => Port::Branch,
         _ => Port::Misc,
     }
 }
@@ -147,8 +149,8 @@ struct Wave {
 }
 
 /// A compute unit; see the module.
-pub(super) struct Unit<'a> {
-    program: &'a Program,
+pub(super) struct ComputeUnit<'a> {
+    program: &'a WaveProgram,
     waves_per_group: usize,
     waves: Vec<Wave>,
     /// When the next workgroup starts in the slots of one that has ended.
@@ -170,7 +172,7 @@ pub(super) struct Unit<'a> {
 }
 
 impl Wave {
-    fn new(program: &Program) -> Wave {
+    fn new(program: &WaveProgram) -> Wave {
         Wave {
             state: WaveState::Runs,
             next: 0,
@@ -212,7 +214,7 @@ impl Wave {
     }
 
     /// Updates the operands after a change of the next instruction.
-    fn decode(&mut self, program: &Program) {
+    fn decode(&mut self, program: &WaveProgram) {
         let reads = &program.lines[self.next as usize].reads;
         let of = |range: &Registers| {
             let range = range.first as usize..(range.first + range.count) as usize;
@@ -234,17 +236,17 @@ fn in_order(queue: &mut VecDeque<u64>, at: u64) {
     queue.push_back(at);
 }
 
-impl<'a> Unit<'a> {
+impl<'a> ComputeUnit<'a> {
     /// Creates a unit with at most `groups` workgroups, as many as fit.
     pub fn new(
-        program: &'a Program,
+        program: &'a WaveProgram,
         waves_per_group: usize,
         groups: usize,
         random: Random,
     ) -> Self {
         let waves_per_group = waves_per_group.clamp(1, SIMDS * SLOTS);
         let groups = groups.clamp(1, SIMDS * SLOTS / waves_per_group);
-        let mut unit = Unit {
+        let mut unit = ComputeUnit {
             program,
             waves_per_group,
             waves: (0..groups * waves_per_group)
@@ -369,7 +371,7 @@ impl<'a> Unit<'a> {
                 let count = |queue: &VecDeque<u64>| queue.len() as u32;
                 match next.operation {
                     _ if wave.buffered == 0 => NotIssued::NO_INSTRUCTION_AVAILABLE,
-                    Operation::Wait { load, store, local }
+                    WaveOperation::Wait { load, store, local }
                         if count(&wave.loads) + count(&wave.textures) > load
                             || count(&wave.stores) > store
                             || count(&wave.locals) + count(&wave.scalars) > local =>
@@ -432,7 +434,7 @@ impl<'a> Unit<'a> {
 
     /// Issues the wave's next instruction and returns its type, or `None` if the pipe rejects it.
     fn issue(&mut self, simd: usize, slot_index: usize) -> Option<InstructionType> {
-        use Operation::*;
+        use WaveOperation::*;
         let (now, program) = (self.now, self.program);
         let line = &program.lines[index_of(&self.waves[slot_index])];
         let mut state = WaveState::Runs;
@@ -563,7 +565,7 @@ impl<'a> Unit<'a> {
     }
 
     /// When a memory access to `bytes` for each lane of `line` completes.
-    fn memory_access(&mut self, line: &Line, bytes: u32, latency: (u64, u64)) -> u64 {
+    fn memory_access(&mut self, line: &WaveInstruction, bytes: u32, latency: (u64, u64)) -> u64 {
         self.operations += 1;
         let (whole, small) = line.requests(bytes);
         let cycles = (64 * whole + 32 * small).div_ceil(MEMORY_BYTES);

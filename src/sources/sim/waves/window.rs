@@ -1,7 +1,7 @@
 //! A stretch of a compute unit's steady state, stored cycle by cycle, and its sampling.
 
-use super::program::Program;
-use super::unit::{Did, SIMDS, Unit, WaveCycle};
+use super::program::WaveProgram;
+use super::unit::{ComputeUnit, Did, SIMDS, WaveCycle};
 use crate::sim::random::Random;
 use gputrail_record::{MemoryCounters, Snapshot};
 #[cfg(test)]
@@ -17,7 +17,7 @@ const TRAP: u64 = 8;
 pub(in crate::sim) const SKID: u32 = 2;
 
 /// The execution of a kernel on one compute unit. It repeats while the kernel runs.
-pub(in crate::sim) struct Window {
+pub(in crate::sim) struct WaveWindow {
     slots: usize,
     /// By cycle and slot.
     waves: Vec<Option<WaveCycle>>,
@@ -39,7 +39,7 @@ pub(in crate::sim) struct Visit {
 
 /// The state of a sampled wave.
 #[derive(Copy, Clone, Debug)]
-pub(in crate::sim) struct Seen {
+pub(in crate::sim) struct SampledWave {
     /// The index of its instruction.
     pub instruction: usize,
     pub did: Did,
@@ -62,14 +62,19 @@ fn did_issue(wave: &Option<WaveCycle>) -> bool {
     wave.is_some_and(|wave| matches!(wave.did, Did::Issued(_)))
 }
 
-impl Window {
+impl WaveWindow {
     /// Runs `program` on a unit with `groups` workgroups of `waves_per_group` waves.
-    pub fn of(program: &Program, waves_per_group: usize, groups: usize, random: Random) -> Window {
-        let mut unit = Unit::new(program, waves_per_group, groups, random);
+    pub fn of(
+        program: &WaveProgram,
+        waves_per_group: usize,
+        groups: usize,
+        random: Random,
+    ) -> WaveWindow {
+        let mut unit = ComputeUnit::new(program, waves_per_group, groups, random);
         let slots = unit.slots();
         let mut row = vec![None; slots];
         let mut arbiter = [Snapshot(0); SIMDS];
-        let mut window = Window {
+        let mut window = WaveWindow {
             slots,
             waves: Vec::with_capacity(slots * CYCLES),
             arbiter: Vec::with_capacity(CYCLES),
@@ -103,7 +108,7 @@ impl Window {
     }
 
     /// Samples with the sampling hardware. Returns `None` if no wave is active in that cycle.
-    pub fn look(&self, visit: Visit) -> Option<Seen> {
+    pub fn look(&self, visit: Visit) -> Option<SampledWave> {
         let (cycle, row) = self.at(visit.cycle);
         let active = self.active[cycle];
         if active == 0 {
@@ -134,7 +139,7 @@ impl Window {
     /// # Panics
     ///
     /// If no instruction is ever issued.
-    pub fn instruction(&self, number: u64) -> (u64, Seen) {
+    pub fn instruction(&self, number: u64) -> (u64, SampledWave) {
         let all = self.issued[CYCLES];
         let (whole, rest) = (number / all, number % all);
         let cycle = self.issued.partition_point(|before| *before <= rest) - 1;
@@ -147,14 +152,14 @@ impl Window {
     }
 
     /// The wave in `slot`, in a cycle of the window.
-    fn seen(&self, cycle: usize, slot: usize) -> Option<Seen> {
+    fn seen(&self, cycle: usize, slot: usize) -> Option<SampledWave> {
         let active = self.active[cycle];
         let wave = self.waves[cycle * self.slots + slot]?;
         let mut snapshot = self.arbiter[cycle][slot % SIMDS];
         if let Did::Waited(reason) = wave.did {
             snapshot = snapshot.with_reason_not_issued(reason.0.into());
         }
-        Some(Seen {
+        Some(SampledWave {
             instruction: wave.instruction.into(),
             did: wave.did,
             counters: wave.counters,
@@ -167,7 +172,7 @@ impl Window {
 
     /// Samples with a trap that takes `delay` cycles to stop the wave, which executes at most [`SKID`] instructions
     /// meanwhile.
-    pub fn trap(&self, visit: Visit, delay: u64) -> Option<Seen> {
+    pub fn trap(&self, visit: Visit, delay: u64) -> Option<SampledWave> {
         let mut seen = self.look(visit)?;
         let mut issued = 0;
         for later in 0..delay {
@@ -203,14 +208,14 @@ impl Window {
         row[slot].map(|wave| (wave.instruction.into(), wave.did))
     }
 
-    /// The exact shares of all outcomes of [`Window::look`] over a kernel of `cycles` cycles that starts at `phase`.
+    /// The exact shares of all outcomes of [`WaveWindow::look`] over a kernel of `cycles` cycles that starts at `phase`.
     /// Cycles have equal weight, and so have the active waves of a cycle.
     #[cfg(test)]
     pub fn occupancy<K: Ord>(
         &self,
         phase: u64,
         cycles: u64,
-        what: impl Fn(&Seen) -> K,
+        what: impl Fn(&SampledWave) -> K,
     ) -> Occupancy<K> {
         self.count(phase, cycles, |cycle, turn, add| {
             if let Some(seen) = self.look(Visit { cycle, turn }) {
@@ -219,13 +224,13 @@ impl Window {
         })
     }
 
-    /// Like [`Window::occupancy`] for traps, with equal weight for each delay.
+    /// Like [`WaveWindow::occupancy`] for traps, with equal weight for each delay.
     #[cfg(test)]
     pub fn trapped<K: Ord>(
         &self,
         phase: u64,
         cycles: u64,
-        what: impl Fn(&Seen) -> K,
+        what: impl Fn(&SampledWave) -> K,
     ) -> Occupancy<K> {
         self.count(phase, cycles, |cycle, turn, add| {
             for delay in 0..=TRAP {

@@ -8,8 +8,9 @@ use std::collections::{HashMap, HashSet};
 use super::places::{Places, kernel_name};
 use crate::capture::devices::Devices;
 use crate::model::{
-    CodeAddress, CodeFrame, Configuration, ExecutionCount, Executions, OutcomeCount, ProcessIndex,
-    RawSample, SampleCount, SampleTotals, SamplerIndex, Samples, SourceText, UNKNOWN_DEVICE,
+    AgentConfiguration, CodeAddress, CodeFrame, ExecutionCount, Executions, OutcomeCount,
+    ProcessIndex, RawSample, SampleCount, SampleTotals, SamplerIndex, Samples, SourceText,
+    UNKNOWN_DEVICE,
 };
 use gputrail_capture::Metadata;
 use gputrail_code::aggregate::{Address, KernelSamples};
@@ -37,7 +38,7 @@ const NO_ADDRESS: u32 = 0;
 
 /// The ids that have been declared, and the next part.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct ProcessCounts {
     texts: HashMap<Box<str>, u32>,
     agents: HashSet<AgentId>,
     kernels: HashSet<KernelId>,
@@ -45,36 +46,36 @@ pub(super) struct Counts {
     addresses: NumberMap<(CodeObjectId, u64), u32>,
     lines: HashSet<(u32, u32)>,
     sources: HashMap<CodeObjectId, SourceLines>,
-    configurations: Vec<Configuration>,
+    configurations: Vec<AgentConfiguration>,
     next: Samples,
     entries: usize,
     raw: Vec<RawSample>,
 }
 
 /// The sources of names.
-pub(super) struct Names<'a> {
+pub(super) struct NameSources<'a> {
     pub metadata: &'a Metadata,
     pub devices: &'a Devices,
     pub places: &'a mut Places,
 }
 
-impl Counts {
+impl ProcessCounts {
     /// The counts of `process`.
-    pub fn new(process: ProcessIndex) -> Counts {
-        Counts {
+    pub fn new(process: ProcessIndex) -> ProcessCounts {
+        ProcessCounts {
             next: Samples {
                 sampler: SamplerIndex(process.0),
                 process: Some(process),
                 ..Samples::default()
             },
-            ..Counts::default()
+            ..ProcessCounts::default()
         }
     }
 
     /// Adds the counts of a kernel. Full parts are appended to `full`.
     pub fn kernel(
         &mut self,
-        names: &mut Names<'_>,
+        names: &mut NameSources<'_>,
         (agent, kernel): (AgentId, KernelId),
         samples: &KernelSamples,
         full: &mut Vec<Samples>,
@@ -119,7 +120,7 @@ impl Counts {
     /// Adds the executions of an instruction. Full parts are appended to `full`.
     pub fn executions(
         &mut self,
-        names: &mut Names<'_>,
+        names: &mut NameSources<'_>,
         (agent, kernel, address): (AgentId, KernelId, Address),
         executions: Executions,
         full: &mut Vec<Samples>,
@@ -184,7 +185,7 @@ impl Counts {
 
     /// Adds the sampling configuration of an agent.
     pub fn configuration(&mut self, totals: &SamplingTotals) {
-        let configuration = Configuration {
+        let configuration = AgentConfiguration {
             agent: totals.agent,
             method: totals.method,
             unit: totals.unit,
@@ -197,7 +198,7 @@ impl Counts {
         }
     }
 
-    pub fn agent(&mut self, names: &Names<'_>, agent: AgentId) {
+    pub fn agent(&mut self, names: &NameSources<'_>, agent: AgentId) {
         if self.agents.insert(agent) {
             let record = names.metadata.agents.get(&agent);
             let model = record.map_or("", |agent| names.metadata.string(agent.name));
@@ -210,7 +211,7 @@ impl Counts {
         }
     }
 
-    pub fn kernel_name(&mut self, names: &Names<'_>, kernel: KernelId) {
+    pub fn kernel_name(&mut self, names: &NameSources<'_>, kernel: KernelId) {
         if self.kernels.insert(kernel) {
             let name = kernel_name(names.metadata, kernel);
             self.next().kernels.push((kernel, cut(&name).to_owned()));
@@ -235,7 +236,7 @@ impl Counts {
     }
 
     /// The id of an address, which is declared with its symbol, lines and instruction.
-    pub fn address(&mut self, names: &mut Names<'_>, address: Address) -> u32 {
+    pub fn address(&mut self, names: &mut NameSources<'_>, address: Address) -> u32 {
         let key = (address.code_object, address.offset);
         if let Some(number) = self.addresses.get(&key) {
             return *number;

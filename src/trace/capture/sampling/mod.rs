@@ -14,18 +14,18 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::devices::Devices;
-use super::join::{EnqueueFields, Found, What};
+use super::join::{EnqueueFields, FoundWork, WorkNature};
 use super::stages::short_name;
-use super::{Output, read};
+use super::{StreamOutput, read};
 use crate::model::flame::{Flame, SampledQueue, Stack};
 use crate::model::hold::Hold;
 use crate::model::stalls::Stalls;
 use crate::model::{ProcessIndex, RawSample, Samples, StackFrame, UNKNOWN_DEVICE, WorkSamples};
-use counts::{Counts, Names};
+use counts::{NameSources, ProcessCounts};
 use executions::ExecutionSums;
 use gputrail_capture::Metadata;
 use gputrail_capture::join::Enqueue as _;
-use gputrail_code::aggregate::{Address, Aggregates, DispatchSamples, Kernels, Outcome};
+use gputrail_code::aggregate::{Address, Aggregates, DispatchSamples, SampledKernels, WaveOutcome};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{
     AgentId, CodeBytes, CodeObjectId, DeviceTime, HostTrapSample, InstructionCount, KernelId, Kind,
@@ -50,15 +50,15 @@ const SHARE: u64 = 32;
 
 /// The samples of a dispatch.
 #[derive(Clone, Debug, Default)]
-struct OfDispatch {
+struct DispatchOutcomes {
     samples: u64,
     /// The number of dropped samples.
     dropped: u64,
-    outcomes: Vec<(Outcome, u64)>,
+    outcomes: Vec<(WaveOutcome, u64)>,
 }
 
-impl OfDispatch {
-    fn add(&mut self, outcomes: Vec<(Outcome, u64)>) {
+impl DispatchOutcomes {
+    fn add(&mut self, outcomes: Vec<(WaveOutcome, u64)>) {
         for (outcome, count) in outcomes {
             match self
                 .outcomes
@@ -82,7 +82,7 @@ impl OfDispatch {
 
 /// The fields of a dispatch that samples need.
 #[derive(Copy, Clone, Debug)]
-struct Dispatch {
+struct DispatchFields {
     queue: QueueId,
     kernel: KernelId,
     /// When it ran, if known.
@@ -91,7 +91,7 @@ struct Dispatch {
 
 /// Samples that were counted by their source.
 #[derive(Copy, Clone, Debug)]
-struct Counted {
+struct CountedSamples {
     work: WorkId,
     agent: AgentId,
     stack: Stack,
@@ -101,7 +101,7 @@ struct Counted {
 /// When a kernel ran on an agent: from the start of the first to the end of the last dispatch since samples were last
 /// spread over that time, and the queue of the last one.
 #[derive(Copy, Clone, Debug)]
-struct Runs {
+struct KernelRuns {
     start: DeviceTime,
     end: DeviceTime,
     queue: QueueId,
@@ -110,52 +110,52 @@ struct Runs {
 }
 
 /// The samples of one process.
-pub(super) struct Sampling {
+pub(super) struct ProcessSamples {
     process: ProcessIndex,
     /// Whether there are, or may be, samples.
     active: bool,
     /// Whether there have been samples.
     sampled: bool,
     aggregates: Aggregates,
-    kernels: Kernels,
+    kernels: SampledKernels,
     flame: Flame,
     stalls: Stalls,
     places: Places,
-    counts: Counts,
+    counts: ProcessCounts,
     executions: ExecutionSums,
-    dispatches: NumberMap<WorkId, Dispatch>,
+    dispatches: NumberMap<WorkId, DispatchFields>,
     order: VecDeque<WorkId>,
     /// Agents that cannot identify the dispatches of samples: their kernels do not wait for any.
     without_dispatches: Vec<AgentId>,
     /// When kernels ran, for samples whose dispatch is not known.
-    runs: NumberMap<(AgentId, KernelId), Runs>,
+    runs: NumberMap<(AgentId, KernelId), KernelRuns>,
     /// Samples that came as counts, until the time of their dispatch is known.
-    counted: Vec<Counted>,
+    counted: Vec<CountedSamples>,
     /// The time of the latest of them.
     latest: Option<(Nanos, Nanos)>,
     /// Kernels that wait for their samples.
-    held: Hold<Found, OfDispatch>,
+    held: Hold<FoundWork, DispatchOutcomes>,
     samples: u64,
     /// Number of samples since counts were last passed on.
     pending: u64,
 }
 
 /// Work that may be passed on, with its samples if it has any.
-pub(super) type Ready = Vec<(Found, Option<WorkSamples>)>;
+pub(super) type Ready = Vec<(FoundWork, Option<WorkSamples>)>;
 
-impl Sampling {
+impl ProcessSamples {
     /// The sampling state of a process with `metadata`.
-    pub fn new(metadata: &Metadata, process: ProcessIndex) -> Sampling {
-        Sampling {
+    pub fn new(metadata: &Metadata, process: ProcessIndex) -> ProcessSamples {
+        ProcessSamples {
             process,
             active: !metadata.code_objects.is_empty(),
             sampled: false,
             aggregates: Aggregates::default(),
-            kernels: Kernels::default(),
+            kernels: SampledKernels::default(),
             flame: Flame::default(),
             stalls: Stalls::default(),
             places: Places::default(),
-            counts: Counts::new(process),
+            counts: ProcessCounts::new(process),
             executions: ExecutionSums::default(),
             dispatches: NumberMap::default(),
             order: VecDeque::new(),
@@ -180,7 +180,7 @@ impl Sampling {
         }
     }
 
-    /// Whether [`Sampling::record`] takes records of `kind`.
+    /// Whether [`ProcessSamples::record`] takes records of `kind`.
     pub fn takes(kind: Kind) -> bool {
         matches!(
             kind,
@@ -197,7 +197,7 @@ impl Sampling {
     #[inline(always)]
     pub fn enqueued(&mut self, work: &EnqueueFields) {
         if self.active
-            && let What::Kernel { kernel, .. } = work.what
+            && let WorkNature::Kernel { kernel, .. } = work.what
         {
             self.remember(work.work.id, work.work.queue, kernel);
         }
@@ -209,7 +209,7 @@ impl Sampling {
         {
             self.dispatches.remove(&oldest);
         }
-        let dispatch = Dispatch {
+        let dispatch = DispatchFields {
             queue,
             kernel,
             ran: None,
@@ -226,10 +226,10 @@ impl Sampling {
         self.active && (work.is_kernel() || work.is_shared() && self.held.holds(work.work.id))
     }
 
-    /// Adds work that [waits for samples](Sampling::concern). Work that no longer needs to wait is moved to
+    /// Adds work that [waits for samples](ProcessSamples::concern). Work that no longer needs to wait is moved to
     /// `ready`.
-    pub fn found(&mut self, found: Found, ready: &mut Ready) {
-        let Found::Both(work, completion) = &found else {
+    pub fn found(&mut self, found: FoundWork, ready: &mut Ready) {
+        let FoundWork::Both(work, completion) = &found else {
             return;
         };
         let (agent, ran) = (work.work.agent, (completion.start, completion.end));
@@ -261,13 +261,13 @@ impl Sampling {
     fn note_run(
         &mut self,
         agent: AgentId,
-        dispatch: &Dispatch,
+        dispatch: &DispatchFields,
         (start, end): (DeviceTime, DeviceTime),
     ) {
         if !end.is_some() {
             return;
         }
-        let new = Runs {
+        let new = KernelRuns {
             start,
             end,
             queue: dispatch.queue,
@@ -277,7 +277,7 @@ impl Sampling {
         *runs = if runs.used {
             new
         } else {
-            Runs {
+            KernelRuns {
                 start: runs.start.min(start),
                 end: runs.end.max(end),
                 ..new
@@ -312,11 +312,11 @@ impl Sampling {
     /// Adds a sample to the flame graph and to the single samples. `waves` were active.
     fn sample(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         metadata: &Metadata,
         devices: &Devices,
         sample: &HostTrapSample,
-        outcome: Outcome,
+        outcome: WaveOutcome,
         waves: u32,
     ) -> io::Result<()> {
         let place = Address {
@@ -357,7 +357,7 @@ impl Sampling {
     /// Reads a record of samples. Work that no longer needs to wait is moved to `ready`.
     pub fn record(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         metadata: &Metadata,
         devices: &Devices,
         record: &RecordRef<'_>,
@@ -378,12 +378,19 @@ impl Sampling {
             Kind::PC_SAMPLE_HOST_TRAP => {
                 let sample: Cow<'_, HostTrapSample> = read(record);
                 self.aggregates.host_trap(&sample);
-                self.sample(output, metadata, devices, &sample, Outcome::HOST_TRAP, 0)
+                self.sample(
+                    output,
+                    metadata,
+                    devices,
+                    &sample,
+                    WaveOutcome::HOST_TRAP,
+                    0,
+                )
             }
             Kind::PC_SAMPLE_STOCHASTIC => {
                 let sample: Cow<'_, StochasticSample> = read(record);
                 self.aggregates.stochastic(&sample);
-                let outcome = Outcome::of(&sample);
+                let outcome = WaveOutcome::of(&sample);
                 if let Some(time) = devices.time(sample.agent, sample.time) {
                     self.stalls.add(sample.agent, time, &outcome);
                 }
@@ -397,7 +404,7 @@ impl Sampling {
                     code_object: record.code_object,
                     offset: record.offset,
                 };
-                self.counted.push(Counted {
+                self.counted.push(CountedSamples {
                     work: record.work,
                     agent: record.agent,
                     stack: self.stack(record.work, record.kernel, place),
@@ -467,7 +474,7 @@ impl Sampling {
     /// Counts samples that have been added, and passes on the counts when due.
     fn count(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         metadata: &Metadata,
         devices: &Devices,
         samples: u64,
@@ -491,7 +498,12 @@ impl Sampling {
         Ok(())
     }
 
-    fn totals(&mut self, output: &mut Output<'_>, totals: &SamplingTotals, ready: &mut Ready) {
+    fn totals(
+        &mut self,
+        output: &mut StreamOutput<'_>,
+        totals: &SamplingTotals,
+        ready: &mut Ready,
+    ) {
         let report = &mut output.report;
         report.dropped_samples = report.dropped_samples.saturating_add(totals.dropped);
         let work = totals.work;
@@ -517,7 +529,7 @@ impl Sampling {
     /// Passes on the counts since the last time.
     fn pass_on(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         metadata: &Metadata,
         devices: &Devices,
     ) -> io::Result<()> {
@@ -544,7 +556,7 @@ impl Sampling {
     /// Passes on everything that is left; work that was held back is moved to `ready`.
     pub fn finish(
         &mut self,
-        output: &mut Output<'_>,
+        output: &mut StreamOutput<'_>,
         metadata: &Metadata,
         devices: &Devices,
         ready: &mut Ready,
@@ -557,7 +569,7 @@ impl Sampling {
         let stream = &mut output.stream;
         let title = |agent| devices.title(agent).unwrap_or(UNKNOWN_DEVICE).to_owned();
         self.stalls.finish(stream, self.process, title)?;
-        let Sampling {
+        let ProcessSamples {
             flame,
             places,
             dispatches,
@@ -580,8 +592,12 @@ impl Sampling {
     }
 }
 
-fn names<'a>(metadata: &'a Metadata, devices: &'a Devices, places: &'a mut Places) -> Names<'a> {
-    Names {
+fn names<'a>(
+    metadata: &'a Metadata,
+    devices: &'a Devices,
+    places: &'a mut Places,
+) -> NameSources<'a> {
+    NameSources {
         metadata,
         devices,
         places,

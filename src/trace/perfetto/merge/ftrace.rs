@@ -1,6 +1,6 @@
 //! Rewrites the kernel's events, which Perfetto's `traced_probes` writes as bundles with times of their own.
 
-use super::super::reader::{Field, FieldValue, Fields};
+use super::super::reader::{FieldValue, MessageField, MessageFields};
 use super::super::schema::field::{self, ftrace_event_bundle as bundle};
 use super::super::wire::Encoder;
 use super::rewrite::{rewrite, shifted};
@@ -8,7 +8,7 @@ use super::rewrite::{rewrite, shifted};
 /// Copies a bundle with its times shifted. Its times are BOOTTIME, unless the bundle names another clock: then a pair
 /// of readings relates that clock to BOOTTIME, and only the pair has to be shifted.
 pub(super) fn shift_bundle(offset: i64, bundle: &[u8], out: &mut Encoder) {
-    let of_clock = Fields::new(bundle).filter(|field| field.number == bundle::FTRACE_CLOCK);
+    let of_clock = MessageFields::new(bundle).filter(|field| field.number == bundle::FTRACE_CLOCK);
     let boottime = of_clock
         .last()
         .and_then(|field| field.number())
@@ -65,7 +65,7 @@ pub(super) fn shift_bundle(offset: i64, bundle: &[u8], out: &mut Encoder) {
 
 /// Copies numbers that are differences from the number before, the first one from 0. `begun` says whether the first
 /// number was in an earlier field.
-fn shift_first(offset: i64, field: Field<'_>, begun: &mut bool, out: &mut Encoder) -> bool {
+fn shift_first(offset: i64, field: MessageField<'_>, begun: &mut bool, out: &mut Encoder) -> bool {
     let mut packed = Encoder::default();
     for time in field.numbers() {
         let first = !std::mem::replace(begun, true);
@@ -104,7 +104,7 @@ mod tests {
     fn shifted_by(offset: i64, bundle: &[u8]) -> Vec<u8> {
         let mut out = Encoder::default();
         shift_bundle(offset, bundle, &mut out);
-        let field = Fields::new(out.bytes()).next().expect("a bundle");
+        let field = MessageFields::new(out.bytes()).next().expect("a bundle");
         field.bytes().expect("bytes").to_vec()
     }
 

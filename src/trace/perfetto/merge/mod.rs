@@ -17,7 +17,9 @@ pub use place::{Placement, Trust, place};
 pub use survey::{Survey, survey};
 
 use super::packets::BOOTTIME;
-use super::reader::{Field, FieldValue, Fields, Finding, Findings, Input, packets_of};
+use super::reader::{
+    FieldValue, Finding, Findings, MessageField, MessageFields, TraceInput, packets_of,
+};
 use super::schema::field::gpu_counter_descriptor::{
     self as descriptor, gpu_counter_block as block, gpu_counter_spec as spec,
 };
@@ -27,8 +29,8 @@ use super::trace_file::loss_statistics;
 use super::wire::Encoder;
 use gputrail_record::number_map::NumberMap;
 use rewrite::{
-    Part, interned, is_sound, of_machine, raw_fields, renamed, rewrite, shift_snapshot, shifted,
-    track_of,
+    TracePart, interned, is_sound, of_machine, raw_fields, renamed, rewrite, shift_snapshot,
+    shifted, track_of,
 };
 
 /// Bits of an event id below the process's own number.
@@ -47,7 +49,7 @@ pub fn merge(
     mut out: impl Write,
 ) -> io::Result<Vec<Vec<Finding>>> {
     let boxed = traces.into_iter().map(|(source, survey, placement)| {
-        let source: Input<'_> = Box::new(source);
+        let source: TraceInput<'_> = Box::new(source);
         (source, survey, placement)
     });
     merge_all(boxed.collect(), &mut out)
@@ -60,7 +62,7 @@ pub fn copy(source: impl Read, mut out: impl Write) -> io::Result<Vec<Finding>> 
     copy_all(Box::new(source), &mut out)
 }
 
-fn copy_all(source: Input<'_>, out: &mut dyn Write) -> io::Result<Vec<Finding>> {
+fn copy_all(source: TraceInput<'_>, out: &mut dyn Write) -> io::Result<Vec<Finding>> {
     let (mut packets, mut findings) = (packets_of(source), Findings::default());
     let mut encoder = Encoder::default();
     while let Some(packet) = packets.next(&mut findings) {
@@ -78,7 +80,7 @@ fn copy_all(source: Input<'_>, out: &mut dyn Write) -> io::Result<Vec<Finding>> 
 }
 
 fn merge_all(
-    traces: Vec<(Input<'_>, &Survey, Placement)>,
+    traces: Vec<(TraceInput<'_>, &Survey, Placement)>,
     out: &mut dyn Write,
 ) -> io::Result<Vec<Vec<Finding>>> {
     let mut merging = Merging {
@@ -111,7 +113,7 @@ fn merge_all(
     let ended_early = traces.iter().any(|(_, survey, _)| survey.ended_early);
     let of = traces.len() as u32;
     for ((index, (source, _, placement)), map) in (0..).zip(traces).zip(maps) {
-        let mut part = Part {
+        let mut part = TracePart {
             index,
             of,
             placement,
@@ -161,7 +163,7 @@ fn map_gpus(known: &mut Vec<(u32, gpu_info::Gpu)>, survey: &Survey, machine: u32
 const MAX_COUNTERS: usize = 1 << 20;
 
 /// The number in the merged trace of `id`.
-fn renumbered(numbers: &mut NumberMap<(u32, u64), u64>, part: &Part, id: u64) -> u64 {
+fn renumbered(numbers: &mut NumberMap<(u32, u64), u64>, part: &TracePart, id: u64) -> u64 {
     let next = numbers.len() as u64 + 1;
     match numbers.get(&(part.index, id)) {
         Some(number) => *number,
@@ -186,11 +188,11 @@ struct Merging<W> {
 }
 
 impl<W: Write> Merging<W> {
-    fn packet(&mut self, part: &mut Part, packet: &[u8]) -> io::Result<()> {
+    fn packet(&mut self, part: &mut TracePart, packet: &[u8]) -> io::Result<()> {
         let (mut sequence, mut clock, mut flags) = (0, None, 0);
         let mut drop = false;
         let mut extensions = None;
-        for field in Fields::new(packet) {
+        for field in MessageFields::new(packet) {
             match (field.number, field.value) {
                 (field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID, FieldValue::Number(number)) => {
                     sequence = number as u32
@@ -317,7 +319,7 @@ impl<W: Write> Merging<W> {
     }
 
     /// Whether a snapshot of a machine's clocks is later than those before it: readers reject others.
-    fn goes_on(&mut self, part: &Part, snapshot: &[u8]) -> bool {
+    fn goes_on(&mut self, part: &TracePart, snapshot: &[u8]) -> bool {
         let Some(boottime) = of_machine(snapshot) else {
             return true;
         };
@@ -328,7 +330,7 @@ impl<W: Write> Merging<W> {
         later
     }
 
-    fn defaults(&self, part: &mut Part, sequence: u32, defaults: &[u8], out: &mut Encoder) {
+    fn defaults(&self, part: &mut TracePart, sequence: u32, defaults: &[u8], out: &mut Encoder) {
         part.clocks.remove(&sequence);
         let open = out.open(field::trace_packet::TRACE_PACKET_DEFAULTS);
         let mut clock = None;
@@ -362,7 +364,7 @@ impl<W: Write> Merging<W> {
         }
     }
 
-    fn host_event(&mut self, part: &Part, event: &[u8], out: &mut Encoder) {
+    fn host_event(&mut self, part: &TracePart, event: &[u8], out: &mut Encoder) {
         let open = out.open(field::trace_packet::TRACK_EVENT);
         rewrite(event, out, |field, out| match (field.number, field.value) {
             (field::track_event::TRACK_UUID | field::track_event::EXTRA_COUNTER_TRACK_UUIDS, _) => {
@@ -387,7 +389,7 @@ impl<W: Write> Merging<W> {
         out.close(open);
     }
 
-    fn work(&mut self, part: &Part, event: &[u8], out: &mut Encoder) {
+    fn work(&mut self, part: &TracePart, event: &[u8], out: &mut Encoder) {
         let open = out.open(field::trace_packet::GPU_RENDER_STAGE_EVENT);
         rewrite(event, out, |field, out| match (field.number, field.value) {
             (stage::EVENT_ID | stage::EVENT_WAIT_IDS, _) => {
@@ -411,7 +413,7 @@ impl<W: Write> Merging<W> {
 
     /// Copies a counter event. The numbers of counters are renumbered, and counters of devices are renamed with the
     /// number of the device.
-    fn counter_event(&mut self, part: &Part, event: &[u8], out: &mut Encoder) {
+    fn counter_event(&mut self, part: &TracePart, event: &[u8], out: &mut Encoder) {
         let open = out.open(field::trace_packet::GPU_COUNTER_EVENT);
         rewrite(event, out, |field, out| {
             match (field.number, field.value) {
@@ -435,7 +437,7 @@ impl<W: Write> Merging<W> {
         out.close(open);
     }
 
-    fn counter_descriptor(&mut self, part: &Part, descriptor: &[u8], out: &mut Encoder) {
+    fn counter_descriptor(&mut self, part: &TracePart, descriptor: &[u8], out: &mut Encoder) {
         rewrite(descriptor, out, |field, out| {
             let (number @ (descriptor::SPECS | descriptor::BLOCKS), FieldValue::Bytes(message)) =
                 (field.number, field.value)
@@ -468,7 +470,7 @@ impl<W: Write> Merging<W> {
         });
     }
 
-    fn counter_id(&mut self, part: &Part, field: Field<'_>, out: &mut Encoder) -> bool {
+    fn counter_id(&mut self, part: &TracePart, field: MessageField<'_>, out: &mut Encoder) -> bool {
         let (counter::gpu_counter::COUNTER_ID, FieldValue::Number(id)) =
             (field.number, field.value)
         else {
@@ -479,7 +481,7 @@ impl<W: Write> Merging<W> {
     }
 
     /// The id of a piece of work in the merged trace.
-    fn event_id(&mut self, part: &Part, id: u64) -> u64 {
+    fn event_id(&mut self, part: &TracePart, id: u64) -> u64 {
         let (process, own) = (id >> OWN_BITS, id & ((1 << OWN_BITS) - 1));
         let next = self.processes.len() as u64;
         if next >= MAX_PROCESSES {

@@ -1,7 +1,7 @@
 //! Copies messages field by field and replaces ids that are valid in one trace only.
 
 use super::super::packets::BOOTTIME;
-use super::super::reader::{Field, FieldValue, Fields, number_of};
+use super::super::reader::{FieldValue, MessageField, MessageFields, number_of};
 use super::super::schema::field::clock_snapshot::clock;
 use super::super::schema::field::{self, interned_gpu_render_stage_specification as queue};
 use super::super::wire::Encoder;
@@ -10,7 +10,7 @@ use crate::model::AGENT_TITLES;
 use gputrail_record::number_map::NumberMap;
 
 /// One of the traces.
-pub(super) struct Part {
+pub(super) struct TracePart {
     pub index: u32,
     /// The number of traces.
     pub of: u32,
@@ -20,7 +20,7 @@ pub(super) struct Part {
     pub clocks: NumberMap<u32, u32>,
 }
 
-impl Part {
+impl TracePart {
     /// The number in the merged trace of the name of a queue or a stage: old versions of Perfetto identify queues by
     /// it, on all sequences.
     pub fn specification(&self, iid: u64) -> u64 {
@@ -38,8 +38,8 @@ impl Part {
 }
 
 /// The fields of a message, each with all of its bytes.
-pub(super) fn raw_fields(message: &[u8]) -> impl Iterator<Item = (Field<'_>, &[u8])> {
-    let mut fields = Fields::new(message);
+pub(super) fn raw_fields(message: &[u8]) -> impl Iterator<Item = (MessageField<'_>, &[u8])> {
+    let mut fields = MessageFields::new(message);
     std::iter::from_fn(move || {
         let begin = fields.position();
         let field = fields.next()?;
@@ -48,7 +48,7 @@ pub(super) fn raw_fields(message: &[u8]) -> impl Iterator<Item = (Field<'_>, &[u
 }
 
 pub(super) fn is_sound(message: &[u8]) -> bool {
-    let mut fields = Fields::new(message);
+    let mut fields = MessageFields::new(message);
     fields.by_ref().for_each(drop);
     fields.malformed().is_none()
 }
@@ -57,7 +57,7 @@ pub(super) fn is_sound(message: &[u8]) -> bool {
 pub(super) fn rewrite(
     message: &[u8],
     out: &mut Encoder,
-    mut change: impl FnMut(Field<'_>, &mut Encoder) -> bool,
+    mut change: impl FnMut(MessageField<'_>, &mut Encoder) -> bool,
 ) {
     if !is_sound(message) {
         out.append(message);
@@ -71,7 +71,7 @@ pub(super) fn rewrite(
 }
 
 /// The id of a track in the merged trace; tracks of the first trace keep their ids.
-pub(super) fn track_of(part: &Part, uuid: u64) -> u64 {
+pub(super) fn track_of(part: &TracePart, uuid: u64) -> u64 {
     if part.index == 0 || uuid == 0 {
         return uuid;
     }
@@ -94,7 +94,7 @@ pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
             return false;
         };
         let is_boottime = number_of(clock, clock::CLOCK_ID) == Some(BOOTTIME.into());
-        let incremental = Fields::new(clock)
+        let incremental = MessageFields::new(clock)
             .any(|field| field.number == clock::IS_INCREMENTAL && field.number() == Some(1));
         let open = out.open(field::clock_snapshot::CLOCKS);
         rewrite(clock, out, |field, out| match (field.number, field.value) {
@@ -113,7 +113,7 @@ pub(super) fn shift_snapshot(offset: i64, snapshot: &[u8], out: &mut Encoder) {
 /// BOOTTIME of a snapshot of a machine's clocks; `None` for snapshots of a sequence's own clock or without BOOTTIME.
 pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
     let mut boottime = None;
-    for field in Fields::new(snapshot) {
+    for field in MessageFields::new(snapshot) {
         let (field::clock_snapshot::CLOCKS, FieldValue::Bytes(clock)) = (field.number, field.value)
         else {
             continue;
@@ -128,7 +128,7 @@ pub(super) fn of_machine(snapshot: &[u8]) -> Option<u64> {
 }
 
 /// Copies interned data: queues get new numbers, and names that contain a device get that device's new number.
-pub(super) fn interned(part: &Part, data: &[u8], out: &mut Encoder) {
+pub(super) fn interned(part: &TracePart, data: &[u8], out: &mut Encoder) {
     let open = out.open(field::trace_packet::INTERNED_DATA);
     rewrite(data, out, |field, out| {
         let (field::interned_data::GPU_SPECIFICATIONS, FieldValue::Bytes(specification)) =
@@ -154,7 +154,7 @@ pub(super) fn interned(part: &Part, data: &[u8], out: &mut Encoder) {
 }
 
 /// Writes field `number` with the name of a device's track as it is in the merged trace. `false` if it stays as it is.
-pub(super) fn renamed(part: &Part, name: &[u8], number: u32, out: &mut Encoder) -> bool {
+pub(super) fn renamed(part: &TracePart, name: &[u8], number: u32, out: &mut Encoder) -> bool {
     let name = std::str::from_utf8(name).ok();
     let renamed = name.and_then(|name| rename(part, name));
     if let Some(name) = &renamed {
@@ -165,7 +165,7 @@ pub(super) fn renamed(part: &Part, name: &[u8], number: u32, out: &mut Encoder) 
 
 /// A name that begins with a device, `GPU 0 memory in use`, as that of the device's number in the merged trace. Queues name
 /// their process, `GPU 0 · 7 · queue 00`: of another machine it becomes `7@1`. For counters, viewers add the machine.
-fn rename(part: &Part, name: &str) -> Option<String> {
+fn rename(part: &TracePart, name: &str) -> Option<String> {
     let (kind, rest) = name.split_once(' ')?;
     if !AGENT_TITLES.contains(&kind) {
         return None;
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn queues_and_counters_are_named_after_their_devices_new_number() {
-        let part = |machine| Part {
+        let part = |machine| TracePart {
             index: 1,
             of: 2,
             placement: Placement {

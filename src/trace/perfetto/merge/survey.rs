@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::super::reader::{Finding, Findings, Input, Known, Packet, Visitor, rare, read};
+use super::super::reader::{Finding, Findings, Known, Packet, TraceInput, Visitor, rare, read};
 use super::super::schema::{
     BuiltinClock, ClockSnapshot, GpuInfo, SystemInfo, TraceStats, field, gpu_info,
     trace_stats::FinalFlushOutcome,
@@ -76,7 +76,7 @@ pub fn survey(source: impl Read) -> Survey {
     survey_of(Box::new(source))
 }
 
-fn survey_of(source: Input<'_>) -> Survey {
+fn survey_of(source: TraceInput<'_>) -> Survey {
     let mut survey = Survey::default();
     let outcome = read(source, &mut survey);
     survey.packets = outcome.packets;

@@ -1,7 +1,7 @@
 //! Debug annotations: the named values of an event of the host.
 
-use super::fields::{FieldValue, Fields};
-use super::resolving::{Resolving, Text};
+use super::fields::{FieldValue, MessageFields};
+use super::resolving::{NumberedText, Resolving};
 use crate::json::{quote, write_value};
 use crate::model::Value;
 use crate::perfetto::schema::field::{debug_annotation, interned_data as table};
@@ -36,12 +36,19 @@ pub enum AnnotationValue<'a> {
 
 impl<'a> Resolving<'a, '_> {
     /// The name and the value of an annotation.
-    pub(super) fn annotation(&mut self, bytes: &'a [u8]) -> (Text<'a>, AnnotationValue<'a>) {
+    pub(super) fn annotation(
+        &mut self,
+        bytes: &'a [u8],
+    ) -> (NumberedText<'a>, AnnotationValue<'a>) {
         self.annotation_at(bytes, 0)
     }
 
-    fn annotation_at(&mut self, bytes: &'a [u8], depth: u32) -> (Text<'a>, AnnotationValue<'a>) {
-        let (mut name, mut value) = (Text::default(), AnnotationValue::Unread);
+    fn annotation_at(
+        &mut self,
+        bytes: &'a [u8],
+        depth: u32,
+    ) -> (NumberedText<'a>, AnnotationValue<'a>) {
+        let (mut name, mut value) = (NumberedText::default(), AnnotationValue::Unread);
         if depth > DEEPEST {
             self.findings.add(self.position, || {
                 format!("annotations nested deeper than {DEEPEST}")
@@ -50,7 +57,7 @@ impl<'a> Resolving<'a, '_> {
         }
         // The entries of a table or a list, and the bracket with which they end.
         let mut nested: Option<(String, char)> = None;
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             value = match (field.number, field.value) {
                 (debug_annotation::NAME_IID, FieldValue::Number(number)) => {

@@ -11,7 +11,9 @@ use prost::Message;
 use super::findings::{Findings, PacketPosition};
 use super::samples::SampleReferences;
 use super::tracks::{TrackId, Tracks};
-use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
+use super::{
+    EventKind, HostEvent, Known, Packet, ReadOutcome, TraceInput, Visitor, WorkEvent, field, read,
+};
 use crate::model::{EventId, LATEST, Slice, category};
 use crate::perfetto::schema::{GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats};
 use crate::sorter::Sorter;
@@ -55,12 +57,12 @@ pub(in crate::perfetto) fn rare<M: Message + Default>(data: &[u8]) -> Option<M> 
 }
 
 /// Reads a trace to its end; the outcome's findings are its defects.
-pub fn check(source: impl Read) -> Outcome {
+pub fn check(source: impl Read) -> ReadOutcome {
     check_all(Box::new(source))
 }
 
-fn check_all(source: Input<'_>) -> Outcome {
-    let mut check = Check::new();
+fn check_all(source: TraceInput<'_>) -> ReadOutcome {
+    let mut check = TraceCheck::new();
     let mut outcome = read(source, &mut check);
     check.finish(&mut outcome);
     outcome
@@ -79,7 +81,7 @@ enum Role {
 
 /// An event that names an id of work.
 #[derive(Copy, Clone, Debug)]
-struct Named {
+struct NamedWork {
     position: PacketPosition,
     start: Nanos,
     /// The number of the call of work ([`call_of`]); 0 for a call.
@@ -88,11 +90,11 @@ struct Named {
     is_free: bool,
 }
 
-impl Named {
+impl NamedWork {
     const BYTES: usize = 29;
 
-    fn to_bytes(self) -> [u8; Named::BYTES] {
-        let mut bytes = [0; Named::BYTES];
+    fn to_bytes(self) -> [u8; NamedWork::BYTES] {
+        let mut bytes = [0; NamedWork::BYTES];
         bytes[..8].copy_from_slice(&self.position.offset.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.position.inner.to_le_bytes());
         bytes[12..20].copy_from_slice(&self.start.0.to_le_bytes());
@@ -101,9 +103,9 @@ impl Named {
         bytes
     }
 
-    fn from_bytes(bytes: &[u8]) -> Named {
+    fn from_bytes(bytes: &[u8]) -> NamedWork {
         let number = |at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
-        Named {
+        NamedWork {
             position: PacketPosition {
                 offset: number(0),
                 inner: u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes")),
@@ -122,7 +124,7 @@ fn call_of(event: &WorkEvent<'_>, id: u64) -> u64 {
 }
 
 #[derive(Debug)]
-struct Check {
+struct TraceCheck {
     ours: bool,
     /// Begins of the open slices of each track.
     open: NumberMap<TrackId, Vec<Nanos>>,
@@ -141,7 +143,7 @@ struct Check {
     selective: bool,
 }
 
-impl Visitor for Check {
+impl Visitor for TraceCheck {
     fn packet(&mut self, packet: &Packet<'_>, _: &Known, findings: &mut Findings) {
         self.ours |= our_version(packet).is_some();
         let (position, (kind, data)) = (packet.position, packet.data);
@@ -228,10 +230,14 @@ impl Visitor for Check {
             _ => {}
         }
         for id in event.submitted() {
-            self.name(Role::Submitted, id, Named::by_call(position, event.time));
+            self.name(
+                Role::Submitted,
+                id,
+                NamedWork::by_call(position, event.time),
+            );
         }
         for id in event.waited() {
-            self.name(Role::Waited, id, Named::by_call(position, event.time));
+            self.name(Role::Waited, id, NamedWork::by_call(position, event.time));
         }
     }
 
@@ -263,7 +269,7 @@ impl Visitor for Check {
         };
         // CUPTI has no record of an event of CUDA's that is captured: no call names one.
         let is_marker = SynchronizationType::MARKER.name() == Some(event.name.text);
-        let work = Named {
+        let work = NamedWork {
             position,
             start: event.start,
             call: call_of(event, id),
@@ -273,9 +279,9 @@ impl Visitor for Check {
     }
 }
 
-impl Check {
-    fn new() -> Check {
-        Check {
+impl TraceCheck {
+    fn new() -> TraceCheck {
+        TraceCheck {
             ours: false,
             open: NumberMap::default(),
             open_count: 0,
@@ -317,14 +323,14 @@ impl Check {
     }
 
     /// Notes that an event names `id`.
-    fn name(&mut self, role: Role, id: u64, named: Named) {
+    fn name(&mut self, role: Role, id: u64, named: NamedWork) {
         if self.failed.is_none() {
             let key = (id as i64, role as u64);
             self.failed = self.ids.add(key, &[&named.to_bytes()]).err();
         }
     }
 
-    fn finish(self, outcome: &mut Outcome) {
+    fn finish(self, outcome: &mut ReadOutcome) {
         loops(&outcome.known.tracks, &mut outcome.findings);
         if !self.ours {
             return;
@@ -349,9 +355,9 @@ impl Check {
     }
 }
 
-impl Named {
-    fn by_call(position: PacketPosition, start: Nanos) -> Named {
-        Named {
+impl NamedWork {
+    fn by_call(position: PacketPosition, start: Nanos) -> NamedWork {
+        NamedWork {
             position,
             start,
             call: 0,
@@ -364,9 +370,9 @@ impl Named {
 #[derive(Default)]
 struct OneId {
     id: u64,
-    submitted: Option<Named>,
-    worked: Option<Named>,
-    waited: Option<Named>,
+    submitted: Option<NamedWork>,
+    worked: Option<NamedWork>,
+    waited: Option<NamedWork>,
 }
 
 /// Checks the ids of work. In a trace of a whole recording, each id that is named is that of some work, and some call names
@@ -387,7 +393,7 @@ fn check_ids(ids: Sorter, is_whole: bool, findings: &mut Findings) -> io::Result
                 ..OneId::default()
             };
         }
-        let named = Named::from_bytes(bytes);
+        let named = NamedWork::from_bytes(bytes);
         let (first, again) = match role {
             role if role == Role::Submitted as u64 => {
                 (&mut one.submitted, "two calls name {} as their work")
@@ -469,7 +475,7 @@ impl IdsFound {
             } else if named_call != Some(call) {
                 let (id, work) = bytes.split_at(8);
                 let id = u64::from_le_bytes(id.try_into().expect("8 bytes"));
-                let position = Named::from_bytes(work).position;
+                let position = NamedWork::from_bytes(work).position;
                 let key = (position.offset as i64, position.inner.into());
                 let text = format!("no call names the work {id:#x} as its own");
                 found.add(key, &[text.as_bytes()])?;

@@ -5,7 +5,7 @@
 
 /// One field of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Field<'a> {
+pub struct MessageField<'a> {
     /// Its number.
     pub number: u32,
     /// Its value.
@@ -25,7 +25,7 @@ pub enum FieldValue<'a> {
     Bytes(&'a [u8]),
 }
 
-impl<'a> Field<'a> {
+impl<'a> MessageField<'a> {
     /// The number, if the field has one.
     #[inline]
     pub fn number(&self) -> Option<u64> {
@@ -58,7 +58,7 @@ impl<'a> Field<'a> {
 
 /// The fields of a message, until its end or until malformed bytes.
 #[derive(Clone, Debug)]
-pub struct Fields<'a> {
+pub struct MessageFields<'a> {
     /// The bytes that have not been read; empty once reading has ended.
     left: &'a [u8],
     length: usize,
@@ -66,11 +66,11 @@ pub struct Fields<'a> {
     malformed: Option<(&'static str, usize)>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> MessageFields<'a> {
     /// The fields of `message`.
     #[inline]
-    pub fn new(message: &'a [u8]) -> Fields<'a> {
-        Fields {
+    pub fn new(message: &'a [u8]) -> MessageFields<'a> {
+        MessageFields {
             left: message,
             length: message.len(),
             malformed: None,
@@ -97,19 +97,19 @@ impl<'a> Fields<'a> {
 
     #[cold]
     #[inline(never)]
-    fn stop(&mut self, why: &'static str) -> Option<Field<'a>> {
+    fn stop(&mut self, why: &'static str) -> Option<MessageField<'a>> {
         self.malformed = Some((why, self.left.len()));
         self.left = &[];
         None
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
-    type Item = Field<'a>;
+impl<'a> Iterator for MessageFields<'a> {
+    type Item = MessageField<'a>;
 
     // Inlined, so that callers which expect certain fields leave out the rest.
     #[inline(always)]
-    fn next(&mut self) -> Option<Field<'a>> {
+    fn next(&mut self) -> Option<MessageField<'a>> {
         if self.left.is_empty() {
             return None;
         }
@@ -152,14 +152,14 @@ impl<'a> Iterator for Fields<'a> {
             _ => return self.stop("a field of a type that is not in use"),
         };
         self.left = left;
-        Some(Field { number, value })
+        Some(MessageField { number, value })
     }
 }
 
 /// The number in a field of a message.
 #[inline]
 pub fn number_of(message: &[u8], number: u32) -> Option<u64> {
-    Fields::new(message)
+    MessageFields::new(message)
         .find(|field| field.number == number)
         .and_then(|field| field.number())
 }
@@ -167,7 +167,7 @@ pub fn number_of(message: &[u8], number: u32) -> Option<u64> {
 /// The numbers of a repeated field of a message.
 #[inline]
 pub fn numbers_of(message: &[u8], number: u32) -> impl Iterator<Item = u64> {
-    let fields = Fields::new(message).filter(move |field| field.number == number);
+    let fields = MessageFields::new(message).filter(move |field| field.number == number);
     fields.flat_map(|field| field.numbers())
 }
 
@@ -279,7 +279,7 @@ mod tests {
                 0,
             ),
         ] {
-            let mut fields = Fields::new(bytes);
+            let mut fields = MessageFields::new(bytes);
             fields.by_ref().for_each(drop);
             assert!(fields.malformed().is_some(), "{bytes:?}");
             assert_eq!(fields.position(), position, "{bytes:?}");
@@ -288,22 +288,22 @@ mod tests {
 
     #[test]
     fn fields_of_4_bytes_are_read() {
-        let mut fields = Fields::new(&[13, 1, 2, 3, 4, 8, 7]);
+        let mut fields = MessageFields::new(&[13, 1, 2, 3, 4, 8, 7]);
         let value = FieldValue::Fixed32(0x0403_0201);
-        assert_eq!(fields.next(), Some(Field { number: 1, value }));
+        assert_eq!(fields.next(), Some(MessageField { number: 1, value }));
         let value = FieldValue::Number(7);
-        assert_eq!(fields.next(), Some(Field { number: 1, value }));
+        assert_eq!(fields.next(), Some(MessageField { number: 1, value }));
         assert_eq!((fields.next(), fields.malformed()), (None, None));
     }
 
     #[test]
     fn numbers_are_read_packed_or_not() {
-        let packed = Field {
+        let packed = MessageField {
             number: 1,
             value: FieldValue::Bytes(&[1, 0x80, 1, 3]),
         };
         assert_eq!(packed.numbers().collect::<Vec<_>>(), [1, 128, 3]);
-        let one = Field {
+        let one = MessageField {
             number: 1,
             value: FieldValue::Number(7),
         };
@@ -319,7 +319,7 @@ mod tests {
                 encoder.raw(u32::from(*number) + 1, bytes);
                 encoder.double(u32::from(*number) + 1, *value as f64);
             }
-            let mut fields = Fields::new(encoder.bytes());
+            let mut fields = MessageFields::new(encoder.bytes());
             for (number, value, bytes) in &values {
                 for expected in [
                     FieldValue::Number(*value),
@@ -327,7 +327,7 @@ mod tests {
                     FieldValue::Fixed64((*value as f64).to_bits()),
                 ] {
                     let number = u32::from(*number) + 1;
-                    prop_assert_eq!(fields.next(), Some(Field { number, value: expected }));
+                    prop_assert_eq!(fields.next(), Some(MessageField { number, value: expected }));
                 }
             }
             prop_assert_eq!(fields.next(), None);
@@ -336,7 +336,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_to_their_end_or_to_what_is_no_field(bytes: Vec<u8>) {
-            let mut fields = Fields::new(&bytes);
+            let mut fields = MessageFields::new(&bytes);
             fields.by_ref().for_each(drop);
             prop_assert!(fields.malformed().is_some() == (fields.position() < bytes.len()));
         }

@@ -1,8 +1,8 @@
 //! Events of the host: slices, instants, and values of counters.
 
 use super::annotations::AnnotationValue;
-use super::fields::{Field, FieldValue, Fields, key, numbers_of};
-use super::resolving::{MAX_REPEATED, Resolving, Text};
+use super::fields::{FieldValue, MessageField, MessageFields, key, numbers_of};
+use super::resolving::{MAX_REPEATED, NumberedText, Resolving};
 use super::texts::TextId;
 use super::tracks::{Known, Track, TrackId};
 use crate::model::{CounterValue, FlowId, FlowPoint};
@@ -54,9 +54,9 @@ pub struct HostEvent<'a> {
     /// The names and tracks that have been read before it.
     pub known: &'a Known,
     /// Its name.
-    pub name: Text<'a>,
+    pub name: NumberedText<'a>,
     /// Its first category.
-    pub category: Text<'a>,
+    pub category: NumberedText<'a>,
     /// Its further categories.
     pub further_categories: Vec<&'a str>,
     /// The correlation id: an annotation in traces of gputrail.
@@ -89,8 +89,8 @@ impl<'a> HostEvent<'a> {
             track,
             described: None,
             known,
-            name: Text::default(),
-            category: Text::default(),
+            name: NumberedText::default(),
+            category: NumberedText::default(),
             further_categories: Vec::new(),
             correlation: None,
             correlated: &[],
@@ -133,7 +133,7 @@ impl<'a> HostEvent<'a> {
 /// Puts the values of further counters beside their tracks.
 pub(super) fn read_further_values(bytes: &[u8], event: &mut HostEvent<'_>) {
     let (mut whole, mut fractions) = (Vec::new(), Vec::new());
-    for field in Fields::new(bytes) {
+    for field in MessageFields::new(bytes) {
         match (field.number, field.value) {
             (track_event::EXTRA_COUNTER_VALUES, _) => whole.extend(field.numbers()),
             (track_event::EXTRA_DOUBLE_COUNTER_VALUES, FieldValue::Bytes(packed)) => {
@@ -196,7 +196,7 @@ impl<'a> Resolving<'a, '_> {
                 left = rest;
                 continue;
             }
-            let mut fields = Fields::new(left);
+            let mut fields = MessageFields::new(left);
             let Some(field) = fields.next() else {
                 self.end_of("track event", &fields);
                 break;
@@ -227,7 +227,7 @@ impl<'a> Resolving<'a, '_> {
                 }
                 (track_event::GPU_CORRELATION, FieldValue::Bytes(correlation)) => {
                     event.correlated = correlation;
-                    let mut fields = Fields::new(correlation);
+                    let mut fields = MessageFields::new(correlation);
                     fields.by_ref().for_each(drop);
                     self.end_of("gpu_correlation", &fields);
                 }
@@ -240,7 +240,7 @@ impl<'a> Resolving<'a, '_> {
 
     /// Reads a field that few events have.
     #[inline(never)]
-    fn rare_field(&mut self, field: Field<'a>, event: &mut HostEvent<'a>) {
+    fn rare_field(&mut self, field: MessageField<'a>, event: &mut HostEvent<'a>) {
         match (field.number, field.value) {
             (track_event::COUNTER_VALUE, FieldValue::Number(value)) => {
                 event.value = Some(CounterValue::Int(value as i64))
@@ -298,7 +298,7 @@ impl<'a> Resolving<'a, '_> {
 }
 
 #[inline]
-fn add_category<'a>(category: Text<'a>, event: &mut HostEvent<'a>) {
+fn add_category<'a>(category: NumberedText<'a>, event: &mut HostEvent<'a>) {
     match event.category.text {
         "" => event.category = category,
         _ if event.further_categories.len() >= MAX_REPEATED => event.unread_fields += 1,
@@ -321,7 +321,7 @@ fn add_repeated<'a, T>(
     }
 }
 
-fn flow_points(field: Field<'_>, last: bool) -> impl Iterator<Item = FlowPoint> {
+fn flow_points(field: MessageField<'_>, last: bool) -> impl Iterator<Item = FlowPoint> {
     let ids = fixed_or_varint(field);
     ids.map(move |id| FlowPoint {
         flow: FlowId(id),
@@ -330,7 +330,7 @@ fn flow_points(field: Field<'_>, last: bool) -> impl Iterator<Item = FlowPoint> 
 }
 
 /// The numbers of a repeated field of fixed64 (or, in its older form, of varints), whether they are packed or not.
-fn fixed_or_varint(field: Field<'_>) -> Box<dyn Iterator<Item = u64> + '_> {
+fn fixed_or_varint(field: MessageField<'_>) -> Box<dyn Iterator<Item = u64> + '_> {
     let fixed = matches!(
         field.number,
         track_event::FLOW_IDS | track_event::TERMINATING_FLOW_IDS

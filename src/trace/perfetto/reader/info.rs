@@ -7,7 +7,9 @@ use super::check::{RECORDING, our_version, rare};
 use super::findings::{Findings, PacketPosition};
 use super::replay;
 use super::tracks::{TrackId, TrackOf};
-use super::{EventKind, HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
+use super::{
+    EventKind, HostEvent, Known, Packet, ReadOutcome, TraceInput, Visitor, WorkEvent, field, read,
+};
 use crate::model::{self, AgentIndex};
 use crate::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats,
@@ -34,7 +36,7 @@ pub struct ProcessInfo {
 
 /// A device of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceInfo {
+pub struct TraceDevice {
     /// Its short name, as its tracks have it: "GPU 0".
     pub title: String,
     /// Its name.
@@ -60,9 +62,9 @@ pub struct ClockInfo {
 
 /// The contents of a trace.
 #[derive(Debug, Default)]
-pub struct Info {
+pub struct TraceContents {
     /// The outcome of reading it.
-    pub outcome: Outcome,
+    pub outcome: ReadOutcome,
     /// The version of gputrail that made it; `None` for other traces.
     pub version: Option<String>,
     /// The program that wrote it; empty if unknown.
@@ -76,7 +78,7 @@ pub struct Info {
     /// The processes.
     pub processes: Vec<ProcessInfo>,
     /// The devices, by index.
-    pub devices: Vec<DeviceInfo>,
+    pub devices: Vec<TraceDevice>,
     /// The system clocks in the clock snapshots.
     pub clocks: Vec<ClockInfo>,
     /// The statements of the trace about the clocks of devices in each process, and their errors.
@@ -128,12 +130,12 @@ pub struct Info {
 }
 
 /// Reads a trace to its end.
-pub fn info(source: impl Read) -> Info {
+pub fn info(source: impl Read) -> TraceContents {
     info_of(Box::new(source))
 }
 
-fn info_of(source: Input<'_>) -> Info {
-    let mut reading = Reading::default();
+fn info_of(source: TraceInput<'_>) -> TraceContents {
+    let mut reading = InfoReader::default();
     let outcome = read(source, &mut reading);
     let mut info = reading.info;
     for (id, open) in reading.open {
@@ -156,7 +158,7 @@ fn info_of(source: Input<'_>) -> Info {
         let gpu = gpu as usize;
         if gpu < MAX_ENTRIES {
             while info.devices.len() <= gpu {
-                info.devices.push(DeviceInfo {
+                info.devices.push(TraceDevice {
                     title: model::agent_title("", AgentIndex(info.devices.len() as u32)),
                     name: String::new(),
                     vendor: String::new(),
@@ -185,8 +187,8 @@ fn links(gpu: &gpu_info::Gpu) -> Vec<(String, String)> {
 }
 
 #[derive(Debug, Default)]
-struct Reading {
-    info: Info,
+struct InfoReader {
+    info: TraceContents,
     /// The number of open slices of each track.
     open: NumberMap<TrackId, u64>,
     /// The number of pieces of work of each device.
@@ -194,7 +196,7 @@ struct Reading {
     snapshots: BTreeMap<u32, u64>,
 }
 
-impl Visitor for Reading {
+impl Visitor for InfoReader {
     fn packet(&mut self, packet: &Packet<'_>, _: &Known, _: &mut Findings) {
         let (kind, data) = packet.data;
         // A hostile trace may have any number of kinds.
@@ -220,7 +222,7 @@ impl Visitor for Reading {
                 let gpus = gpus.into_iter().take(MAX_ENTRIES);
                 info.devices = (0..)
                     .zip(gpus)
-                    .map(|(index, gpu)| DeviceInfo {
+                    .map(|(index, gpu)| TraceDevice {
                         title: replay::title(&gpu, index),
                         links: links(&gpu),
                         address: gpu.pci_bdf.unwrap_or_default(),
@@ -324,7 +326,7 @@ impl Visitor for Reading {
     }
 }
 
-impl Reading {
+impl InfoReader {
     fn extend(&mut self, start: Nanos, end: Nanos) {
         let (first, last) = self.info.span.get_or_insert((start, end));
         *first = start.min(*first);

@@ -4,7 +4,7 @@
 //! [`Visitor`] with its contents: all references are resolved and all times are in CLOCK_BOOTTIME. Any bytes are
 //! accepted: those that cannot be read become a [`Finding`] with the packet's position, and the rest is read.
 //!
-//! [`check`] looks for defects, [`info`] lists the contents, and [`Replay`] produces the [model](crate::model)
+//! [`check`] looks for defects, [`info`] lists the contents, and [`TraceReplay`] produces the [model](crate::model)
 //! of the recording, as if the trace had just been made.
 
 mod annotations;
@@ -30,12 +30,12 @@ pub use annotations::AnnotationValue;
 pub use check::check;
 pub(super) use check::rare;
 pub(super) use fields::number_of;
-pub use fields::{Field, FieldValue, Fields};
+pub use fields::{FieldValue, MessageField, MessageFields};
 pub use findings::{Finding, Findings, PacketPosition};
 pub use host_event::{EventKind, HostEvent};
-pub use info::{ClockInfo, DeviceInfo, Info, ProcessInfo, info};
-pub use replay::{Replay, Replayed, Tally};
-pub use resolving::Text;
+pub use info::{ClockInfo, ProcessInfo, TraceContents, TraceDevice, info};
+pub use replay::{CountedParts, Replayed, TraceReplay};
+pub use resolving::NumberedText;
 pub use texts::{TextId, Texts};
 pub use tracks::{CounterProperties, Known, Track, TrackId, TrackOf, Tracks};
 pub use work_event::WorkEvent;
@@ -45,7 +45,7 @@ use super::schema::trace_packet::SequenceFlags;
 use crate::model::StackFrame;
 use fields::key;
 use gputrail_record::Nanos;
-use packets::Packets;
+use packets::PacketReader;
 use resolving::Resolving;
 use sequences::Sequences;
 
@@ -106,7 +106,7 @@ pub trait Visitor {
 
 /// The outcome of reading a trace.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct ReadOutcome {
     /// Its defects.
     pub findings: Findings,
     /// Number of bytes read; after decompression, if the trace is gzipped as a whole.
@@ -126,18 +126,18 @@ pub struct Outcome {
 }
 
 /// The input of a trace. A trait object, so that the readers of traces are compiled once, with the library.
-pub(in crate::perfetto) type Input<'a> = Box<dyn Read + 'a>;
+pub(in crate::perfetto) type TraceInput<'a> = Box<dyn Read + 'a>;
 
 /// The packets of a trace as bytes.
-pub(super) fn packets_of<R: Read>(source: R) -> Packets<R> {
-    Packets::new(source)
+pub(super) fn packets_of<R: Read>(source: R) -> PacketReader<R> {
+    PacketReader::new(source)
 }
 
 /// Reads a trace to its end.
-pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> Outcome {
-    let mut packets = Packets::new(source);
+pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> ReadOutcome {
+    let mut packets = PacketReader::new(source);
     let mut findings = Findings::default();
-    let mut reading = Reading::default();
+    let mut reading = ReadState::default();
     let mut count = 0;
     while let Some(packet) = packets.next(&mut findings) {
         count += 1;
@@ -150,7 +150,7 @@ pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> Outcome {
             _ => format!("no packet in {bytes} bytes: this is not a Perfetto trace"),
         });
     }
-    Outcome {
+    ReadOutcome {
         findings,
         bytes: packets.position(),
         packets: count,
@@ -163,14 +163,14 @@ pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> Outcome {
 }
 
 #[derive(Debug, Default)]
-struct Reading {
+struct ReadState {
     sequences: Sequences,
     known: Known,
 }
 
 /// The fields of a packet that are read.
 #[derive(Default)]
-struct Head<'a> {
+struct PacketHead<'a> {
     packet: Packet<'a>,
     flags: u64,
     time: Option<u64>,
@@ -179,15 +179,15 @@ struct Head<'a> {
     defaults: Option<&'a [u8]>,
 }
 
-impl<'a> Head<'a> {
+impl<'a> PacketHead<'a> {
     // Inlined, since the result is large.
     #[inline(always)]
-    fn read(position: PacketPosition, bytes: &'a [u8], findings: &mut Findings) -> Head<'a> {
+    fn read(position: PacketPosition, bytes: &'a [u8], findings: &mut Findings) -> PacketHead<'a> {
         const TIMESTAMP: u8 = key::number(field::trace_packet::TIMESTAMP);
         const SEQUENCE: u8 = key::number(field::trace_packet::TRUSTED_PACKET_SEQUENCE_ID);
         const FLAGS: u8 = key::number(field::trace_packet::SEQUENCE_FLAGS);
         const TRACK_EVENT: u8 = key::bytes(field::trace_packet::TRACK_EVENT);
-        let mut head = Head::default();
+        let mut head = PacketHead::default();
         let mut left = bytes;
         while let Some(key) = left.first() {
             let behind = match *key {
@@ -213,7 +213,7 @@ impl<'a> Head<'a> {
                 left = rest;
                 continue;
             }
-            let mut fields = Fields::new(left);
+            let mut fields = MessageFields::new(left);
             let Some(field) = fields.next() else {
                 let offset = bytes.len() - left.len();
                 let what = fields.malformed().unwrap_or_default();
@@ -261,7 +261,7 @@ impl<'a> Head<'a> {
     }
 }
 
-impl Reading {
+impl ReadState {
     #[inline]
     fn packet(
         &mut self,
@@ -270,7 +270,7 @@ impl Reading {
         visitor: &mut impl Visitor,
         findings: &mut Findings,
     ) {
-        let mut head = Head::read(position, bytes, findings);
+        let mut head = PacketHead::read(position, bytes, findings);
         let sequence = match head.packet.sequence {
             0 => None,
             number => {
@@ -315,7 +315,7 @@ impl Reading {
     /// Applies the changes that a packet makes to its sequence. Returns whether references to the state can be
     /// resolved.
     #[inline]
-    fn state(&mut self, index: usize, head: &Head<'_>, findings: &mut Findings) -> bool {
+    fn state(&mut self, index: usize, head: &PacketHead<'_>, findings: &mut Findings) -> bool {
         let sequence = self.sequences.at_mut(index);
         if head.packet.dropped && sequence.begun {
             sequence.sound = false;
@@ -328,7 +328,7 @@ impl Reading {
             let sequence = self.sequences.at_mut(index);
             sequence.default_clock = None;
             sequence.default_track = 0;
-            for field in Fields::new(defaults) {
+            for field in MessageFields::new(defaults) {
                 match (field.number, field.value) {
                     (field::trace_packet::TIMESTAMP_CLOCK_ID, FieldValue::Number(clock)) => {
                         sequence.default_clock = Some(clock as u32);

@@ -7,9 +7,9 @@ use std::io::{BufReader, Chain, Cursor, Read};
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
-use super::fields::{Field, FieldValue, Fields, key, varint};
+use super::fields::{FieldValue, MessageField, MessageFields, key, varint};
 use super::findings::{Findings, PacketPosition};
-use super::window::Window;
+use super::window::StreamWindow;
 use crate::perfetto::schema::field::trace;
 use crate::perfetto::schema::field::trace_packet::{
     COMPRESSED_PACKETS as COMPRESSED, TRUSTED_PACKET_SEQUENCE_ID as SEQUENCE,
@@ -40,24 +40,24 @@ pub(in crate::perfetto) struct RawPacket<'a> {
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 #[derive(Debug)]
-enum Source<R> {
+enum PacketSource<R> {
     Plain(Whole<R>),
     Gzip(Box<MultiGzDecoder<BufReader<Whole<R>>>>),
 }
 
-impl<R: Read> Read for Source<R> {
+impl<R: Read> Read for PacketSource<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self {
-            Source::Plain(source) => source.read(buffer),
-            Source::Gzip(source) => source.read(buffer),
+            PacketSource::Plain(source) => source.read(buffer),
+            PacketSource::Gzip(source) => source.read(buffer),
         }
     }
 }
 
 /// The packets of a trace.
 #[derive(Debug)]
-pub(in crate::perfetto) struct Packets<R> {
-    window: Window<Source<R>>,
+pub(in crate::perfetto) struct PacketReader<R> {
+    window: StreamWindow<PacketSource<R>>,
     gzipped: bool,
     /// Size of the packet that was returned last.
     given: usize,
@@ -80,20 +80,20 @@ enum Next {
     Damage(String),
 }
 
-impl<R: Read> Packets<R> {
-    pub fn new(mut source: R) -> Packets<R> {
+impl<R: Read> PacketReader<R> {
+    pub fn new(mut source: R) -> PacketReader<R> {
         let mut first = Vec::new();
         // An error is returned again when the rest is read.
         let _ = source.by_ref().take(2).read_to_end(&mut first);
         let gzipped = first == [0x1f, 0x8b];
         let whole = Cursor::new(first).chain(source);
         let source = if gzipped {
-            Source::Gzip(Box::new(MultiGzDecoder::new(BufReader::new(whole))))
+            PacketSource::Gzip(Box::new(MultiGzDecoder::new(BufReader::new(whole))))
         } else {
-            Source::Plain(whole)
+            PacketSource::Plain(whole)
         };
-        Packets {
-            window: Window::new(source),
+        PacketReader {
+            window: StreamWindow::new(source),
             gzipped,
             given: 0,
             group: Vec::new(),
@@ -252,8 +252,8 @@ impl<R: Read> Packets<R> {
         while self.group_at < self.group.len() {
             let left = &self.group[self.group_at..];
             self.group_position.inner = self.group_position.inner.saturating_add(1);
-            let mut fields = Fields::new(left);
-            let Some(Field {
+            let mut fields = MessageFields::new(left);
+            let Some(MessageField {
                 number: trace::PACKET,
                 value: FieldValue::Bytes(packet),
             }) = fields.next()
@@ -298,8 +298,8 @@ const fn long_key(number: u32) -> [u8; 2] {
 #[cold]
 fn packed_field(packet: &[u8]) -> Option<(u32, &[u8])> {
     // Such a packet has no other field.
-    match Fields::new(packet).next() {
-        Some(Field {
+    match MessageFields::new(packet).next() {
+        Some(MessageField {
             number: number @ (COMPRESSED | ZSTD),
             value: FieldValue::Bytes(bytes),
         }) => Some((number, bytes)),
@@ -329,8 +329,9 @@ fn after_packet(bytes: &[u8]) -> Option<&[u8]> {
         return None;
     }
     let (packet, rest) = left.split_at(length);
-    let mut fields = Fields::new(packet);
-    let of_sequence = |field: Field<'_>| field.number == SEQUENCE && field.number().is_some();
+    let mut fields = MessageFields::new(packet);
+    let of_sequence =
+        |field: MessageField<'_>| field.number == SEQUENCE && field.number().is_some();
     let (mut count, mut sequence) = (0, false);
     for field in fields.by_ref() {
         count += 1;
@@ -361,14 +362,14 @@ mod tests {
     }
 
     fn read(trace: &[u8]) -> (Vec<(PacketPosition, Vec<u8>)>, Findings) {
-        let mut packets = Packets::new(trace);
+        let mut packets = PacketReader::new(trace);
         let read = all(&mut packets);
         assert_eq!(packets.gzipped(), trace.starts_with(&[0x1f, 0x8b]));
         assert!(packets.gzipped() || packets.position() <= trace.len() as u64);
         read
     }
 
-    fn all<R: Read>(packets: &mut Packets<R>) -> (Vec<(PacketPosition, Vec<u8>)>, Findings) {
+    fn all<R: Read>(packets: &mut PacketReader<R>) -> (Vec<(PacketPosition, Vec<u8>)>, Findings) {
         let mut findings = Findings::default();
         let mut list = Vec::new();
         while let Some(packet) = packets.next(&mut findings) {
@@ -446,7 +447,7 @@ mod tests {
         let (packets, findings) = read(&trace);
         assert_eq!(packets.len(), 3);
         assert_eq!(findings.list()[0].position.offset, second as u64);
-        let (slowly, _) = all(&mut Packets::new(Bytewise(&trace)));
+        let (slowly, _) = all(&mut PacketReader::new(Bytewise(&trace)));
         assert_eq!(slowly, packets);
     }
 

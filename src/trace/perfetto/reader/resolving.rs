@@ -1,8 +1,8 @@
 //! What the packets of a sequence refer to: interned names, callstacks, and other entries of its tables.
 
-use super::fields::{Field, Fields, number_of, numbers_of};
+use super::fields::{MessageField, MessageFields, number_of, numbers_of};
 use super::findings::{Findings, PacketPosition};
-use super::sequences::{Entry, Sequence, name_of_table};
+use super::sequences::{InternedEntry, Sequence, name_of_table};
 use super::texts::{TextId, Texts};
 use crate::model::StackFrame;
 use crate::perfetto::schema::field::{self, interned_data as table};
@@ -15,7 +15,7 @@ pub(super) const MAX_REPEATED: usize = 1 << 16;
 
 /// A text with its number.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Text<'a> {
+pub struct NumberedText<'a> {
     /// Its number: equal texts of a trace have equal numbers.
     pub id: TextId,
     /// The text.
@@ -37,7 +37,7 @@ pub(super) struct Resolving<'a, 'f> {
 impl<'a> Resolving<'a, '_> {
     /// The entry with `number` in a table; `None` for 0.
     #[inline]
-    pub fn entry(&mut self, table: u32, number: u64) -> Option<&'a Entry> {
+    pub fn entry(&mut self, table: u32, number: u64) -> Option<&'a InternedEntry> {
         let entry = self
             .sequence
             .and_then(|sequence| sequence.entry(table, number));
@@ -50,9 +50,9 @@ impl<'a> Resolving<'a, '_> {
     }
 
     #[inline]
-    pub(super) fn name(&mut self, table: u32, number: u64) -> Text<'a> {
+    pub(super) fn name(&mut self, table: u32, number: u64) -> NumberedText<'a> {
         self.entry(table, number)
-            .map_or(Text::default(), |entry| Text {
+            .map_or(NumberedText::default(), |entry| NumberedText {
                 id: entry.name,
                 text: self.texts.get(entry.name),
             })
@@ -69,15 +69,15 @@ impl<'a> Resolving<'a, '_> {
     }
 
     #[inline]
-    pub(super) fn own_text(&mut self, bytes: &'a [u8]) -> Text<'a> {
-        Text {
+    pub(super) fn own_text(&mut self, bytes: &'a [u8]) -> NumberedText<'a> {
+        NumberedText {
             id: TextId::OTHER,
             text: self.text(bytes),
         }
     }
 
     #[inline]
-    pub(super) fn end_of(&mut self, what: &str, fields: &Fields<'_>) {
+    pub(super) fn end_of(&mut self, what: &str, fields: &MessageFields<'_>) {
         if let Some(why) = fields.malformed() {
             self.findings
                 .add(self.position, || format!("{what}: {why}"));
@@ -86,8 +86,8 @@ impl<'a> Resolving<'a, '_> {
 
     /// Resolves the callstacks that a sample names: repeated field `number` of its message.
     pub fn callstacks(&mut self, bytes: &'a [u8], number: u32) {
-        let mut fields = Fields::new(bytes);
-        let wanted = |field: &Field<'_>| field.number == number;
+        let mut fields = MessageFields::new(bytes);
+        let wanted = |field: &MessageField<'_>| field.number == number;
         for field in fields.by_ref().filter(wanted) {
             for callstack in field.numbers() {
                 self.callstack(callstack);

@@ -1,6 +1,6 @@
 //! The state that readers keep of a packet sequence: its interned data, its defaults, its clocks.
 
-use super::fields::{FieldValue, Fields};
+use super::fields::{FieldValue, MessageFields};
 use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
 use crate::perfetto::packets::BOOTTIME;
@@ -46,7 +46,7 @@ pub(super) fn name_of_table(table: u32) -> String {
 
 /// An entry of an interning table.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct InternedEntry {
     /// Its name, if its second field is one, as in all tables of names.
     pub name: TextId,
     /// The process of a context, or the category of a stage; `None` in other tables.
@@ -114,13 +114,13 @@ const DENSE_AHEAD: usize = 4;
 /// The entries of all tables of a sequence. Most numbers count from 1.
 #[derive(Debug, Default)]
 struct Entries {
-    dense: Vec<Vec<Option<Entry>>>,
-    sparse: NumberMap<(u32, u64), Entry>,
+    dense: Vec<Vec<Option<InternedEntry>>>,
+    sparse: NumberMap<(u32, u64), InternedEntry>,
 }
 
 impl Entries {
     #[inline]
-    fn get(&self, table: u32, number: u64) -> Option<&Entry> {
+    fn get(&self, table: u32, number: u64) -> Option<&InternedEntry> {
         let dense = self.dense.get(table as usize);
         match dense.and_then(|dense| dense.get(number as usize)) {
             Some(Some(entry)) => Some(entry),
@@ -129,7 +129,7 @@ impl Entries {
         }
     }
 
-    fn insert(&mut self, table: u32, number: u64, entry: Entry) {
+    fn insert(&mut self, table: u32, number: u64, entry: InternedEntry) {
         let index = table as usize;
         if index < DENSE && self.dense.is_empty() {
             self.dense.resize_with(DENSE, Vec::new);
@@ -155,7 +155,7 @@ impl Entries {
 impl Sequence {
     /// The entry with `number` in a table.
     #[inline]
-    pub fn entry(&self, table: u32, number: u64) -> Option<&Entry> {
+    pub fn entry(&self, table: u32, number: u64) -> Option<&InternedEntry> {
         self.entries.get(table, number)
     }
 }
@@ -231,7 +231,7 @@ impl Sequences {
         position: PacketPosition,
         findings: &mut Findings,
     ) {
-        let mut fields = Fields::new(data);
+        let mut fields = MessageFields::new(data);
         for field in fields.by_ref() {
             if let FieldValue::Bytes(entry) = field.value {
                 self.entry(sequence, texts, field.number, entry, position, findings);
@@ -254,7 +254,7 @@ impl Sequences {
         let mut number = 0;
         let mut name = None;
         let mut own_number = None;
-        let mut fields = Fields::new(entry);
+        let mut fields = MessageFields::new(entry);
         for field in fields.by_ref() {
             match (field.number, field.value) {
                 (event_name::IID, FieldValue::Number(iid)) => number = iid,
@@ -321,7 +321,7 @@ impl Sequences {
         };
         self.bytes += bytes;
         state.bytes += bytes;
-        let entry = Entry {
+        let entry = InternedEntry {
             name,
             number: own_number,
             bytes: entry.into(),
@@ -332,7 +332,7 @@ impl Sequences {
     /// Adds clocks that were read together.
     pub fn snapshot(&mut self, sequence: Option<usize>, snapshot: &[u8]) {
         let mut read = Vec::new();
-        for field in Fields::new(snapshot) {
+        for field in MessageFields::new(snapshot) {
             if let (clock_snapshot::CLOCKS, FieldValue::Bytes(clock)) = (field.number, field.value)
                 && read.len() < MAX_CLOCKS
             {
@@ -413,7 +413,7 @@ fn clock_of(bytes: &[u8]) -> Clock {
         multiplier: 1,
         incremental: false,
     };
-    for field in Fields::new(bytes) {
+    for field in MessageFields::new(bytes) {
         let Some(number) = field.number() else {
             continue;
         };

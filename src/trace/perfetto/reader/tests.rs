@@ -6,11 +6,12 @@ use proptest::prelude::*;
 use prost::Message;
 
 use super::{
-    EventKind, Findings, HostEvent, Outcome, PacketPosition, Replay, Visitor, check, info, read,
+    EventKind, Findings, HostEvent, PacketPosition, ReadOutcome, TraceReplay, Visitor, check, info,
+    read,
 };
 use crate::model;
 use crate::model::{
-    Agent, AgentIndex, Argument, Call, Consumer, EventId, Function, Launch, Parent, Process,
+    Agent, AgentIndex, Call, Consumer, EventArgument, EventId, Function, Launch, Parent, Process,
     ProcessIndex, Producer, Queue, QueueIndex, Slice, Stage, StageId, SystemClocks, TraceHeader,
     Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
@@ -136,7 +137,7 @@ fn changed(trace: &[u8], change: impl FnOnce(&mut Vec<TracePacket>)) -> Vec<u8> 
     trace.encode_to_vec()
 }
 
-fn whats(outcome: &Outcome) -> Vec<&str> {
+fn whats(outcome: &ReadOutcome) -> Vec<&str> {
     let findings = outcome.findings.list();
     findings.iter().map(|finding| &finding.what[..]).collect()
 }
@@ -213,7 +214,9 @@ fn a_trace_of_ours_has_no_findings_and_lists_its_contents() {
 #[test]
 fn calls_and_work_are_read_as_they_were_written() {
     let mut heard = Heard::default();
-    let replayed = Replay::new(&trace_of(TWO)[..]).produce(&mut heard).unwrap();
+    let replayed = TraceReplay::new(&trace_of(TWO)[..])
+        .produce(&mut heard)
+        .unwrap();
     assert_eq!((replayed.untied, replayed.outcome.findings.count()), (0, 0));
     let name = "clEnqueueNDRangeKernel".to_owned();
     assert_eq!(heard.calls[0], (name.clone(), 2_000_000, 2_000_500));
@@ -232,7 +235,7 @@ fn work_may_come_before_its_call() {
     });
     assert_eq!(whats(&check(&trace[..])), [""; 0]);
     let mut heard = Heard::default();
-    let replayed = Replay::new(&trace[..]).produce(&mut heard).unwrap();
+    let replayed = TraceReplay::new(&trace[..]).produce(&mut heard).unwrap();
     assert_eq!(replayed.untied, 0);
     assert_eq!(heard.work[0].1, Some(2_000_000));
 }
@@ -249,7 +252,7 @@ fn a_call_has_its_correlation_id_beside_any_other_annotations() {
             }
         }
     }
-    let sizes = [Argument {
+    let sizes = [EventArgument {
         name: "size",
         value: Value::Uint(1 << 40),
     }];
@@ -593,6 +596,6 @@ proptest! {
                 counter_values samples stack stack_samples loss note
             );
         }
-        Replay::new(&trace[..]).produce(&mut Everything).unwrap();
+        TraceReplay::new(&trace[..]).produce(&mut Everything).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! The tracks of a trace, from their descriptors, and the names beside them.
 
-use super::fields::{FieldValue, Fields};
+use super::fields::{FieldValue, MessageFields};
 use super::findings::{Findings, PacketPosition};
 use super::texts::{TextId, Texts};
 use crate::model::CounterUnit;
@@ -117,7 +117,7 @@ impl Tracks {
             Ok(text) => texts.add(text),
             Err(_) => TextId::EMPTY,
         };
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
                 (track_descriptor::UUID, FieldValue::Number(id)) => track.id = TrackId(id),
@@ -129,12 +129,12 @@ impl Tracks {
                     FieldValue::Bytes(name),
                 ) => track.name = text(name),
                 (track_descriptor::PROCESS, FieldValue::Bytes(process)) => {
-                    let owner = Owner::read(process, process_descriptor::PROCESS_NAME);
+                    let owner = TrackOwner::read(process, process_descriptor::PROCESS_NAME);
                     track.of = TrackOf::Process(owner.pid);
                     (track.name, track.order) = (text(owner.name), owner.order);
                 }
                 (track_descriptor::THREAD, FieldValue::Bytes(thread)) => {
-                    let owner = Owner::read(thread, thread_descriptor::THREAD_NAME);
+                    let owner = TrackOwner::read(thread, thread_descriptor::THREAD_NAME);
                     track.of = TrackOf::Thread(owner.pid, owner.tid);
                     (track.name, track.order) = (text(owner.name), owner.order);
                 }
@@ -182,24 +182,24 @@ pub struct Known {
 }
 
 /// A process or a thread, from its descriptor.
-struct Owner<'a> {
+struct TrackOwner<'a> {
     pid: ProcessId,
     tid: ThreadId,
     name: &'a [u8],
     order: Option<i32>,
 }
 
-impl<'a> Owner<'a> {
+impl<'a> TrackOwner<'a> {
     /// Reads a descriptor whose name is in field `name_field`. Both kinds have the same numbers for ids and order, which
     /// is field 3.
-    fn read(bytes: &'a [u8], name_field: u32) -> Owner<'a> {
-        let mut owner = Owner {
+    fn read(bytes: &'a [u8], name_field: u32) -> TrackOwner<'a> {
+        let mut owner = TrackOwner {
             pid: ProcessId(0),
             tid: ThreadId(0),
             name: &[],
             order: None,
         };
-        for field in Fields::new(bytes) {
+        for field in MessageFields::new(bytes) {
             match (field.number, field.value) {
                 (thread_descriptor::PID, FieldValue::Number(id)) => owner.pid.0 = id as u32,
                 (thread_descriptor::TID, FieldValue::Number(id)) => owner.tid.0 = id as u32,
@@ -216,7 +216,7 @@ impl<'a> Owner<'a> {
 
 fn counter_properties(bytes: &[u8]) -> CounterProperties {
     let mut properties = CounterProperties::default();
-    for field in Fields::new(bytes) {
+    for field in MessageFields::new(bytes) {
         match (field.number, field.value) {
             (counter_descriptor::UNIT, FieldValue::Number(unit)) => {
                 properties.unit = match Unit::try_from(unit as i32) {

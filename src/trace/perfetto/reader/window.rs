@@ -7,7 +7,7 @@ const STEP: usize = 256 << 10;
 
 /// The bytes of a stream that have been read and not yet been skipped.
 #[derive(Debug)]
-pub(super) struct Window<R> {
+pub(super) struct StreamWindow<R> {
     source: R,
     buffer: Vec<u8>,
     /// The index of the first remaining byte in the buffer.
@@ -20,9 +20,9 @@ pub(super) struct Window<R> {
     over: Option<io::Result<()>>,
 }
 
-impl<R: Read> Window<R> {
-    pub fn new(source: R) -> Window<R> {
-        Window {
+impl<R: Read> StreamWindow<R> {
+    pub fn new(source: R) -> StreamWindow<R> {
+        StreamWindow {
             source,
             buffer: Vec::new(),
             start: 0,
@@ -32,7 +32,7 @@ impl<R: Read> Window<R> {
         }
     }
 
-    /// The offset in the stream of [`Window::bytes`].
+    /// The offset in the stream of [`StreamWindow::bytes`].
     pub fn offset(&self) -> u64 {
         self.offset
     }

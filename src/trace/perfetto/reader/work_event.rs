@@ -1,7 +1,7 @@
 //! Work of devices.
 
-use super::fields::{FieldValue, Fields, numbers_of};
-use super::resolving::{MAX_REPEATED, Resolving, Text};
+use super::fields::{FieldValue, MessageFields, numbers_of};
+use super::resolving::{MAX_REPEATED, NumberedText, Resolving};
 use crate::model::{Value, Work};
 use crate::perfetto::schema::field::{gpu_render_stage_event as stage, interned_data as table};
 use gputrail_record::{Nanos, ProcessId, Unfinished};
@@ -20,9 +20,9 @@ pub struct WorkEvent<'a> {
     /// The process that enqueued it, if known.
     pub process: ProcessId,
     /// Its queue.
-    pub queue: Text<'a>,
+    pub queue: NumberedText<'a>,
     /// The name of the kernel or of the kind of work.
-    pub name: Text<'a>,
+    pub name: NumberedText<'a>,
     /// Its category: 0 other, 1 graphics, 2 compute; `None` if unknown.
     pub category: Option<u64>,
     /// Its submission id.
@@ -87,8 +87,8 @@ impl<'a> Resolving<'a, '_> {
             event: None,
             gpu: 0,
             process: ProcessId(0),
-            queue: Text::default(),
-            name: Text::default(),
+            queue: NumberedText::default(),
+            name: NumberedText::default(),
             category: None,
             submission: 0,
             details: Details::default(),
@@ -100,7 +100,7 @@ impl<'a> Resolving<'a, '_> {
             properties: Vec::new(),
         };
         let mut own_name = None;
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
                 (stage::EVENT_ID, FieldValue::Number(id)) => event.event = Some(id),
@@ -118,7 +118,7 @@ impl<'a> Resolving<'a, '_> {
                 (stage::GPU_ID, FieldValue::Number(gpu)) => event.gpu = gpu as u32,
                 (stage::HW_QUEUE_IID, FieldValue::Number(number)) => {
                     if let Some(entry) = self.entry(table::GPU_SPECIFICATIONS, number) {
-                        event.queue = Text {
+                        event.queue = NumberedText {
                             id: entry.name,
                             text: self.texts.get(entry.name),
                         };
@@ -128,7 +128,7 @@ impl<'a> Resolving<'a, '_> {
                 (stage::STAGE_IID, FieldValue::Number(number)) => {
                     if let Some(entry) = self.entry(table::GPU_SPECIFICATIONS, number) {
                         event.stage_entry = &entry.bytes;
-                        event.name = Text {
+                        event.name = NumberedText {
                             id: entry.name,
                             text: self.texts.get(entry.name),
                         };
@@ -159,7 +159,7 @@ impl<'a> Resolving<'a, '_> {
     #[inline]
     fn detail(&mut self, bytes: &'a [u8], details: &mut Details) {
         let (mut name, mut value) = ("", "");
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
                 (stage::extra_data::NAME, FieldValue::Bytes(text)) => name = self.text(text),
@@ -173,7 +173,7 @@ impl<'a> Resolving<'a, '_> {
 
     fn launch(&mut self, bytes: &'a [u8], properties: &mut Vec<(&'a str, Value<'a>)>) {
         use stage::extra_compute_arg as property;
-        let mut fields = Fields::new(bytes);
+        let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             let (stage::compute_kernel_launch::ARGS, FieldValue::Bytes(argument)) =
                 (field.number, field.value)
@@ -189,7 +189,7 @@ impl<'a> Resolving<'a, '_> {
                 break;
             }
             let (mut name, mut value) = ("", None);
-            for field in Fields::new(argument) {
+            for field in MessageFields::new(argument) {
                 match (field.number, field.value) {
                     (property::NAME_IID, FieldValue::Number(number)) => {
                         name = self.name(table::COMPUTE_ARG_NAMES, number).text

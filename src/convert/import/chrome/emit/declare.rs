@@ -6,9 +6,9 @@ use std::io;
 
 use serde_json::Value as Json;
 
-use crate::import::chrome::collect::{Collected, Described, Id, LaneKey};
+use crate::import::chrome::collect::{Collected, Id, LaneKey, MetadataNames};
 use crate::import::chrome::strings::Strings;
-use crate::import::{Format, Source};
+use crate::import::{InputFile, InputFormat};
 use gputrail_record::{Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
     Agent, AgentIndex, LATEST, Machine, Parent, Process, ProcessIndex, Stream, SystemClocks,
@@ -126,7 +126,7 @@ impl Declared {
 
 /// Declares the trace, its processes and its devices.
 pub(super) fn declare<'s>(
-    source: &Source,
+    source: &InputFile,
     collected: &mut Collected<'_>,
     mut stream: Stream<'s>,
 ) -> io::Result<(Stream<'s>, Declared)> {
@@ -190,7 +190,10 @@ pub(super) fn declare<'s>(
         }
     }
     attributes.extend([
-        ("format".to_owned(), Format::ChromeTrace.name().to_owned()),
+        (
+            "format".to_owned(),
+            InputFormat::ChromeTrace.name().to_owned(),
+        ),
         ("source".to_owned(), source.name().display().to_string()),
     ]);
     stream.consumer.attributes(&attributes)?;
@@ -290,7 +293,7 @@ fn declare_processes(
     stream: &mut Stream<'_>,
     rank: &str,
 ) -> io::Result<()> {
-    let none = Described::default();
+    let none = MetadataNames::default();
     let described = |pid: &Id| collected.processes.get(pid).unwrap_or(&none);
     let mut pids: Vec<Id> = collected.activity.keys().copied().collect();
     pids.retain(|pid| matches!(pid, Id::Number(_)) && !is_device(collected, *pid));

@@ -4,21 +4,21 @@ use gputrail_trace::model::{FlowPoint, TrackIndex};
 
 /// A lane: slices in one or more rows, so that those of one row nest.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
-    pub rows: Vec<Row>,
+pub(super) struct SliceLane {
+    pub rows: Vec<SliceRow>,
     /// The slice that comes next. It waits, since the flows that pass through it and whether others are inside it is known
     /// from the event behind it.
-    pub held: Option<Held>,
+    pub held: Option<DelayedSlice>,
     /// Flows that belong to the next slice.
     pub pending: Vec<FlowPoint>,
     /// A buffer for a slice that waits.
     pub spare: Vec<u8>,
 }
 
-impl Lane {
+impl SliceLane {
     /// Adds a row, which stands on `track`.
     pub fn add_row(&mut self, track: TrackIndex) {
-        self.rows.push(Row {
+        self.rows.push(SliceRow {
             track,
             open: Vec::new(),
         });
@@ -27,15 +27,15 @@ impl Lane {
 
 /// A row of slices.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct SliceRow {
     pub track: TrackIndex,
     /// The slices that have begun, the innermost one last.
-    pub open: Vec<Open>,
+    pub open: Vec<BegunSlice>,
 }
 
 /// A slice that has begun.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct BegunSlice {
     /// When it ends; `i64::MAX` if it does not.
     pub end: i64,
     /// Its id, or 0.
@@ -46,7 +46,7 @@ pub(super) struct Open {
 
 /// A slice that waits.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct DelayedSlice {
     /// The row that it takes.
     pub row: usize,
     pub start: i64,

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io;
 
 use super::Emitter;
-use crate::import::chrome::arguments::{self, Arguments, OwnedValue};
+use crate::import::chrome::arguments::{self, NamedValues, OwnedValue};
 use crate::import::chrome::collect::GRAPH;
-use crate::import::chrome::record::{NONE, Record, flag};
+use crate::import::chrome::record::{EventRecord, NONE, flag};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ThreadId};
 use gputrail_trace::model::{
@@ -21,7 +21,7 @@ const MAX_OWN_NAMES: usize = 1 << 16;
 
 /// A queue, as the file tells queues apart: streams, and graphs, whose many streams have no meaning of their own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-enum QueueKey {
+enum FileQueue {
     Stream(i64),
     Graph(u64),
     /// Launches of graphs, in this row of the file.
@@ -30,7 +30,7 @@ enum QueueKey {
 
 /// A call whose work has not all come.
 #[derive(Copy, Clone, Debug)]
-struct Caller {
+struct IncompleteCall {
     thread: ThreadId,
     start: Nanos,
     /// Pieces of work that are still to come.
@@ -40,8 +40,8 @@ struct Caller {
 /// Device work while it is passed on.
 #[derive(Debug, Default)]
 pub(super) struct DeviceWork {
-    queues: HashMap<(ProcessIndex, i64, QueueKey), QueueIndex>,
-    callers: NumberMap<u64, (ProcessIndex, Caller)>,
+    queues: HashMap<(ProcessIndex, i64, FileQueue), QueueIndex>,
+    callers: NumberMap<u64, (ProcessIndex, IncompleteCall)>,
     own_names: HashMap<Box<str>, u64>,
 }
 
@@ -60,7 +60,7 @@ impl DeviceWork {
         count: usize,
     ) {
         if count > 0 && self.callers.len() < MAX_WAITING {
-            let caller = Caller {
+            let caller = IncompleteCall {
                 thread,
                 start,
                 left: count,
@@ -70,7 +70,7 @@ impl DeviceWork {
     }
 
     /// The call that caused work.
-    fn caller(&mut self, correlation: u64) -> Option<(ProcessIndex, Caller)> {
+    fn caller(&mut self, correlation: u64) -> Option<(ProcessIndex, IncompleteCall)> {
         let (process, caller) = self.callers.get_mut(&correlation)?;
         caller.left -= 1;
         let found = (*process, *caller);
@@ -81,14 +81,14 @@ impl DeviceWork {
     }
 
     /// The call that launched a graph, whose nodes are still to come.
-    fn caller_of_launch(&self, correlation: u64) -> Option<(ProcessIndex, Caller)> {
+    fn caller_of_launch(&self, correlation: u64) -> Option<(ProcessIndex, IncompleteCall)> {
         self.callers.get(&correlation).copied()
     }
 }
 
 /// Arguments of work that have a place in the model.
 #[derive(Debug, Default)]
-struct Known {
+struct ModelArguments {
     correlation: u64,
     device: Option<i64>,
     stream: Option<i64>,
@@ -129,10 +129,10 @@ fn sizes<T: TryFrom<u64> + Copy + Default>(value: &OwnedValue<'_>) -> Option<[T;
     Some(sizes)
 }
 
-impl Known {
+impl ModelArguments {
     /// Takes known values out of `list`. Those that another form does not hold exactly stay.
-    fn take(list: &mut Arguments<'_>) -> Known {
-        let mut known = Known::default();
+    fn take(list: &mut NamedValues<'_>) -> ModelArguments {
+        let mut known = ModelArguments::default();
         list.retain(|(name, value)| {
             let number = signed(value);
             let unsigned = number.and_then(|number| u64::try_from(number).ok());
@@ -184,11 +184,11 @@ impl Known {
 }
 
 impl Emitter<'_> {
-    pub(super) fn device_work(&mut self, start: i64, record: Record<'_>) -> io::Result<()> {
+    pub(super) fn device_work(&mut self, start: i64, record: EventRecord<'_>) -> io::Result<()> {
         let number = record.head.lane as usize;
         let mut list = Vec::new();
         arguments::parse(record.args, &mut list);
-        let known = Known::take(&mut list);
+        let known = ModelArguments::take(&mut list);
         let kind = match self.strings.text(record.head.category) {
             "gpu_memcpy" | "Memcpy" => WorkKind::Copy,
             "gpu_memset" | "Memset" => WorkKind::Set,
@@ -214,9 +214,9 @@ impl Emitter<'_> {
         };
         let caller = caller.map(|(_, caller)| caller);
         let key = match (kind, known.graph) {
-            (WorkKind::Graph, _) => QueueKey::Launches(number),
-            (_, 0) => QueueKey::Stream(stream),
-            (_, graph) => QueueKey::Graph(graph),
+            (WorkKind::Graph, _) => FileQueue::Launches(number),
+            (_, 0) => FileQueue::Stream(stream),
+            (_, graph) => FileQueue::Graph(graph),
         };
         let queue = self.queue(process, device, key, known.context)?;
         let id = if record.head.has(flag::OWN_NAME) {
@@ -275,18 +275,18 @@ impl Emitter<'_> {
         &mut self,
         process: ProcessIndex,
         device: i64,
-        key: QueueKey,
+        key: FileQueue,
         context: u64,
     ) -> io::Result<QueueIndex> {
         if let Some(queue) = self.work.queues.get(&(process, device, key)) {
             return Ok(*queue);
         }
         let name = match key {
-            QueueKey::Stream(stream) => format!("stream {stream}"),
-            QueueKey::Graph(graph) => format!("graph {graph}"),
-            QueueKey::Launches(_) => {
-                let is_other = |(of, on, key): &&(ProcessIndex, i64, QueueKey)| {
-                    (*of, *on) == (process, device) && matches!(key, QueueKey::Launches(_))
+            FileQueue::Stream(stream) => format!("stream {stream}"),
+            FileQueue::Graph(graph) => format!("graph {graph}"),
+            FileQueue::Launches(_) => {
+                let is_other = |(of, on, key): &&(ProcessIndex, i64, FileQueue)| {
+                    (*of, *on) == (process, device) && matches!(key, FileQueue::Launches(_))
                 };
                 match self.work.queues.keys().filter(is_other).count() {
                     0 => "graph launches".to_owned(),

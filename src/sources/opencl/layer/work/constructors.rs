@@ -10,48 +10,48 @@ use gputrail_record::*;
 
 /// One end of a transfer.
 #[derive(Copy, Clone)]
-struct End {
+struct TransferEnd {
     address: u64,
     offset: u64,
     memory: MemoryKind,
 }
 
-impl End {
+impl TransferEnd {
     #[inline]
-    fn object(mem: cl_mem, offset: usize) -> End {
+    fn object(mem: cl_mem, offset: usize) -> TransferEnd {
         let info = memory::known(mem);
-        End {
+        TransferEnd {
             address: mem.into(),
             offset: offset as u64,
             memory: info.map_or(MemoryKind::DEVICE, |info| info.kind),
         }
     }
 
-    fn image(mem: cl_mem) -> End {
-        End {
+    fn image(mem: cl_mem) -> TransferEnd {
+        TransferEnd {
             address: mem.into(),
             offset: 0,
             memory: MemoryKind::ARRAY,
         }
     }
 
-    fn host(address: *const c_void) -> End {
-        End {
+    fn host(address: *const c_void) -> TransferEnd {
+        TransferEnd {
             address: address as u64,
             offset: 0,
             memory: MemoryKind::PAGEABLE,
         }
     }
 
-    fn shared(address: *const c_void) -> End {
-        memory::shared(address).map_or(End::host(address), |info: MemoryInfo| End {
+    fn shared(address: *const c_void) -> TransferEnd {
+        memory::shared(address).map_or(TransferEnd::host(address), |info: MemoryInfo| TransferEnd {
             address: address as u64,
             offset: 0,
             memory: info.kind,
         })
     }
 
-    const NONE: End = End {
+    const NONE: TransferEnd = TransferEnd {
         address: 0,
         offset: 0,
         memory: MemoryKind::UNKNOWN,
@@ -59,7 +59,7 @@ impl End {
 }
 
 #[inline]
-fn transfer(transfer: TransferKind, from: End, to: End, bytes: u64) -> MemoryCopy {
+fn transfer(transfer: TransferKind, from: TransferEnd, to: TransferEnd, bytes: u64) -> MemoryCopy {
     let mut copy = MemoryCopy::blank();
     copy.transfer = transfer;
     copy.bytes = bytes;
@@ -82,8 +82,8 @@ impl Commands {
     pub fn read(from: cl_mem, offset: usize, bytes: usize, to: *const c_void) -> MemoryCopy {
         transfer(
             TransferKind::DEVICE_TO_HOST,
-            End::object(from, offset),
-            End::host(to),
+            TransferEnd::object(from, offset),
+            TransferEnd::host(to),
             bytes as u64,
         )
     }
@@ -91,8 +91,8 @@ impl Commands {
     pub fn write(to: cl_mem, offset: usize, bytes: usize, from: *const c_void) -> MemoryCopy {
         transfer(
             TransferKind::HOST_TO_DEVICE,
-            End::host(from),
-            End::object(to, offset),
+            TransferEnd::host(from),
+            TransferEnd::object(to, offset),
             bytes as u64,
         )
     }
@@ -104,7 +104,10 @@ impl Commands {
         to_offset: usize,
         bytes: usize,
     ) -> MemoryCopy {
-        let (from, to) = (End::object(from, from_offset), End::object(to, to_offset));
+        let (from, to) = (
+            TransferEnd::object(from, from_offset),
+            TransferEnd::object(to, to_offset),
+        );
         transfer(TransferKind::DEVICE_TO_DEVICE, from, to, bytes as u64)
     }
 
@@ -113,8 +116,8 @@ impl Commands {
         let bytes = unsafe { image_bytes(from, region) };
         transfer(
             TransferKind::ARRAY_TO_HOST,
-            End::image(from),
-            End::host(to),
+            TransferEnd::image(from),
+            TransferEnd::host(to),
             bytes,
         )
     }
@@ -124,8 +127,8 @@ impl Commands {
         let bytes = unsafe { image_bytes(to, region) };
         transfer(
             TransferKind::HOST_TO_ARRAY,
-            End::host(from),
-            End::image(to),
+            TransferEnd::host(from),
+            TransferEnd::image(to),
             bytes,
         )
     }
@@ -135,8 +138,8 @@ impl Commands {
         let bytes = unsafe { image_bytes(from, region) };
         transfer(
             TransferKind::ARRAY_TO_ARRAY,
-            End::image(from),
-            End::image(to),
+            TransferEnd::image(from),
+            TransferEnd::image(to),
             bytes,
         )
     }
@@ -151,8 +154,8 @@ impl Commands {
         let bytes = unsafe { image_bytes(from, region) };
         transfer(
             TransferKind::ARRAY_TO_DEVICE,
-            End::image(from),
-            End::object(to, offset),
+            TransferEnd::image(from),
+            TransferEnd::object(to, offset),
             bytes,
         )
     }
@@ -167,8 +170,8 @@ impl Commands {
         let bytes = unsafe { image_bytes(to, region) };
         transfer(
             TransferKind::DEVICE_TO_ARRAY,
-            End::object(from, offset),
-            End::image(to),
+            TransferEnd::object(from, offset),
+            TransferEnd::image(to),
             bytes,
         )
     }
@@ -176,8 +179,8 @@ impl Commands {
     pub fn map(mem: cl_mem, offset: usize, bytes: usize) -> MemoryCopy {
         transfer(
             TransferKind::MAP,
-            End::object(mem, offset),
-            End::NONE,
+            TransferEnd::object(mem, offset),
+            TransferEnd::NONE,
             bytes as u64,
         )
     }
@@ -185,14 +188,19 @@ impl Commands {
     pub unsafe fn map_image(image: cl_mem, region: *const usize) -> MemoryCopy {
         // SAFETY: `region` is null or leads to three numbers, as OpenCL reads them.
         let bytes = unsafe { image_bytes(image, region) };
-        transfer(TransferKind::MAP, End::image(image), End::NONE, bytes)
+        transfer(
+            TransferKind::MAP,
+            TransferEnd::image(image),
+            TransferEnd::NONE,
+            bytes,
+        )
     }
 
     pub fn unmap(mem: cl_mem, mapped: *const c_void) -> MemoryCopy {
         transfer(
             TransferKind::UNMAP,
-            End::host(mapped),
-            End::object(mem, 0),
+            TransferEnd::host(mapped),
+            TransferEnd::object(mem, 0),
             0,
         )
     }
@@ -211,12 +219,12 @@ impl Commands {
             .sum();
         let first = objects
             .first()
-            .map_or(End::NONE, |mem| End::object(*mem, 0));
+            .map_or(TransferEnd::NONE, |mem| TransferEnd::object(*mem, 0));
         let to_host = flags.0 & CL_MIGRATE_MEM_OBJECT_HOST != 0;
         let (from, to) = if to_host {
-            (first, End::NONE)
+            (first, TransferEnd::NONE)
         } else {
-            (End::NONE, first)
+            (TransferEnd::NONE, first)
         };
         transfer(TransferKind::MIGRATE, from, to, bytes)
     }
@@ -229,11 +237,13 @@ impl Commands {
         // SAFETY: `pointers` is null or leads to `count` pointers, which are not followed; the program keeps the list until
         // the call has returned.
         let list = unsafe { list(pointers.cast_const(), count) };
-        let first = list.first().map_or(End::NONE, |first| End::shared(*first));
+        let first = list
+            .first()
+            .map_or(TransferEnd::NONE, |first| TransferEnd::shared(*first));
         let known = list.iter().filter_map(|pointer| memory::shared(*pointer));
         let bytes = known.map(|info| info.bytes).sum();
         SharedFree {
-            copy: transfer(TransferKind::FREE, first, End::NONE, bytes),
+            copy: transfer(TransferKind::FREE, first, TransferEnd::NONE, bytes),
             pointers: match callback {
                 // A callback of the program frees the memory itself, by a call that is observed.
                 Some(_) => ptr::slice_from_raw_parts(ptr::null(), 0),
@@ -243,7 +253,7 @@ impl Commands {
     }
 
     pub fn svm_copy(to: *const c_void, from: *const c_void, bytes: usize) -> MemoryCopy {
-        let (from, to) = (End::shared(from), End::shared(to));
+        let (from, to) = (TransferEnd::shared(from), TransferEnd::shared(to));
         let kind = match (on_host(from.memory), on_host(to.memory)) {
             (true, true) => TransferKind::HOST_TO_HOST,
             (true, false) => TransferKind::HOST_TO_DEVICE,
@@ -256,8 +266,8 @@ impl Commands {
     pub fn svm_map(address: *const c_void, bytes: usize) -> MemoryCopy {
         transfer(
             TransferKind::MAP,
-            End::shared(address),
-            End::host(address),
+            TransferEnd::shared(address),
+            TransferEnd::host(address),
             bytes as u64,
         )
     }
@@ -265,8 +275,8 @@ impl Commands {
     pub fn svm_unmap(address: *const c_void) -> MemoryCopy {
         transfer(
             TransferKind::UNMAP,
-            End::host(address),
-            End::shared(address),
+            TransferEnd::host(address),
+            TransferEnd::shared(address),
             0,
         )
     }
@@ -287,12 +297,12 @@ impl Commands {
         let bytes = pointers.iter().enumerate().map(whole).sum();
         let first = pointers
             .first()
-            .map_or(End::NONE, |first| End::shared(*first));
+            .map_or(TransferEnd::NONE, |first| TransferEnd::shared(*first));
         let to_host = flags.0 & CL_MIGRATE_MEM_OBJECT_HOST != 0;
         let (from, to) = if to_host {
-            (first, End::NONE)
+            (first, TransferEnd::NONE)
         } else {
-            (End::NONE, first)
+            (TransferEnd::NONE, first)
         };
         transfer(TransferKind::MIGRATE, from, to, bytes)
     }
@@ -300,8 +310,8 @@ impl Commands {
     pub fn usm_migrate(address: *const c_void, bytes: usize) -> MemoryCopy {
         transfer(
             TransferKind::MIGRATE,
-            End::NONE,
-            End::shared(address),
+            TransferEnd::NONE,
+            TransferEnd::shared(address),
             bytes as u64,
         )
     }
@@ -311,7 +321,7 @@ impl Commands {
         // SAFETY: one byte.
         unsafe {
             set(
-                End::shared(address),
+                TransferEnd::shared(address),
                 bytes as u64,
                 pattern.as_ptr().cast(),
                 1,
@@ -326,7 +336,7 @@ impl Commands {
         pattern: *const c_void,
         length: usize,
     ) -> MemorySet {
-        let end = End::object(mem, offset);
+        let end = TransferEnd::object(mem, offset);
         // SAFETY: `pattern` is null or leads to `length` bytes.
         unsafe { set(end, bytes as u64, pattern, length) }
     }
@@ -338,7 +348,14 @@ impl Commands {
     ) -> MemorySet {
         // SAFETY: `region` is null or leads to three numbers. `color` leads to four components of 4 bytes, or to one for a
         // depth image: the first 4 bytes are read.
-        unsafe { set(End::image(image), image_bytes(image, region), color, 16) }
+        unsafe {
+            set(
+                TransferEnd::image(image),
+                image_bytes(image, region),
+                color,
+                16,
+            )
+        }
     }
 
     pub unsafe fn svm_fill(
@@ -348,7 +365,7 @@ impl Commands {
         length: usize,
     ) -> MemorySet {
         // SAFETY: `pattern` is null or leads to `length` bytes.
-        unsafe { set(End::shared(address), bytes as u64, pattern, length) }
+        unsafe { set(TransferEnd::shared(address), bytes as u64, pattern, length) }
     }
 
     #[inline(always)]
@@ -421,7 +438,7 @@ pub unsafe fn synchronization(
 /// # Safety
 ///
 /// `pattern` is null or leads to `length` bytes, or to the first 4 of them: no more are read.
-unsafe fn set(to: End, bytes: u64, pattern: *const c_void, length: usize) -> MemorySet {
+unsafe fn set(to: TransferEnd, bytes: u64, pattern: *const c_void, length: usize) -> MemorySet {
     let mut record = MemorySet::blank();
     record.bytes = bytes;
     record.address = to.address;

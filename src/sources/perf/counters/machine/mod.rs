@@ -2,7 +2,7 @@
 //! and caches that processors share. They count whatever runs, so they have values at a period only.
 //!
 //! The kernel describes its units in `/sys/bus/event_source/devices`, and energy also in `/sys/class/powercap`
-//! ([`Machine::find`]); `terms` reads the descriptions of events, `reading` opens and reads them.
+//! ([`MachineCounters::find`]); `terms` reads the descriptions of events, `reading` opens and reads them.
 //!
 //! The units are RAPL (`power`), `uncore_*`, `amd_df`, `amd_l3` and `amd_umc`; a value is the sum over all units of a kind.
 //! `ENERGY_PKG`, `ENERGY_CORES`, `ENERGY_GPU`, `ENERGY_RAM` and `ENERGY_PSYS` are in microjoules; the hardware counts in steps of
@@ -16,7 +16,7 @@ use gputrail_buffer::platform::sysfs;
 use gputrail_counters::Usage;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use terms::{Config, configuration, is_name};
+use terms::{EventConfig, configuration, is_name};
 
 pub(super) use reading::MachineEvents;
 
@@ -47,7 +47,7 @@ const MAX_PROBLEMS: usize = 16;
 
 /// The counters of this machine.
 #[derive(Debug, Default)]
-pub(super) struct Machine {
+pub(super) struct MachineCounters {
     pub counters: Vec<MachineCounter>,
     /// Descriptions that could not be read.
     problems: Vec<String>,
@@ -77,7 +77,7 @@ pub(super) struct UnitEvent {
     kind: u32,
     /// The processor that reads the unit.
     cpu: u32,
-    pub config: Config,
+    pub config: EventConfig,
     /// A count of 1 in the unit of the counter.
     factor: f64,
 }
@@ -92,24 +92,24 @@ struct Zone {
 }
 
 /// The description of an event, as the files of its unit have it.
-struct Described {
-    config: Config,
+struct EventDescription {
+    config: EventConfig,
     factor: f64,
     usage: Usage,
     /// Its unit in words; empty if it counts things.
     unit: String,
 }
 
-impl Machine {
+impl MachineCounters {
     /// The counters of this machine.
-    pub fn this() -> &'static Machine {
-        static THIS: OnceLock<Machine> = OnceLock::new();
-        THIS.get_or_init(|| Machine::find(&sysfs::root()))
+    pub fn this() -> &'static MachineCounters {
+        static THIS: OnceLock<MachineCounters> = OnceLock::new();
+        THIS.get_or_init(|| MachineCounters::find(&sysfs::root()))
     }
 
     /// Finds the counters that are described below `root`, which is `/sys`.
-    pub fn find(root: &Path) -> Machine {
-        let mut machine = Machine::default();
+    pub fn find(root: &Path) -> MachineCounters {
+        let mut machine = MachineCounters::default();
         let folder = root.join(UNIT_FOLDER);
         let mut units: Vec<(String, u64, PathBuf)> = UNITS
             .iter()
@@ -217,7 +217,7 @@ impl Machine {
         base: &str,
         event: &str,
         (kind, cpus): (u32, &[u32]),
-        described: &Described,
+        described: &EventDescription,
     ) {
         let block = capitals(base);
         let name = if base.starts_with(ENERGY_UNIT) {
@@ -303,7 +303,7 @@ impl MachineCounter {
 }
 
 /// Reads the description of an event of `unit`.
-fn described(unit: &Path, file: &Path, name: &str) -> Result<Described, String> {
+fn described(unit: &Path, file: &Path, name: &str) -> Result<EventDescription, String> {
     if !is_name(name) {
         return Err("expected a name of letters, digits, _, - and .".to_owned());
     }
@@ -327,7 +327,7 @@ fn described(unit: &Path, file: &Path, name: &str) -> Result<Described, String> 
         _ if scale != 1.0 => (Usage::Items, 1.0, format!(", in units of {scale}")),
         _ => (Usage::Items, 1.0, String::new()),
     };
-    Ok(Described {
+    Ok(EventDescription {
         config,
         factor,
         usage,

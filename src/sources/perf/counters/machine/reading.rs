@@ -1,10 +1,10 @@
 //! Events of the machine that are open, and what they have counted.
 
 use super::super::super::event::explain_machine;
-use super::super::group::{Group, GroupReading};
-use super::{Machine, MachineCounter, UnitEvent, Zone};
+use super::super::group::{GroupReading, PerfGroup};
+use super::{MachineCounter, MachineCounters, UnitEvent, Zone};
 use gputrail_buffer::platform::sysfs;
-use gputrail_collect::counting::{CountingRequest, Reading};
+use gputrail_collect::counting::{CounterReading, CountingRequest};
 use gputrail_counters::{Architecture, Counted};
 use gputrail_record::{ALWAYS_SCHEDULED, CounterInvalid};
 use std::io;
@@ -23,7 +23,7 @@ enum OpenCounter {
 }
 
 struct OpenEvent {
-    group: Group,
+    group: PerfGroup,
     factor: f64,
     latest: GroupReading,
     /// What was counted and is less than 1 in the unit of the counter.
@@ -42,7 +42,7 @@ impl MachineEvents {
     ///
     /// As for [`MachineEvents::open`]; a request for values of dispatches.
     pub fn of(request: &CountingRequest) -> Result<MachineEvents, String> {
-        let (machine, architecture) = (Machine::this(), request.set.architecture());
+        let (machine, architecture) = (MachineCounters::this(), request.set.architecture());
         if !request.mode.is_of_dispatches() {
             return MachineEvents::open(machine, architecture, request.set.counted());
         }
@@ -66,7 +66,7 @@ impl MachineEvents {
     ///
     /// A sentence that says what is in the way, and the remedy.
     pub(super) fn open(
-        machine: &Machine,
+        machine: &MachineCounters,
         architecture: &Architecture,
         counted: impl Iterator<Item = Counted>,
     ) -> Result<MachineEvents, String> {
@@ -84,7 +84,7 @@ impl MachineEvents {
     }
 
     /// What has been counted since the reading before, or since the events were opened.
-    pub fn read(&mut self) -> Vec<(Counted, Reading)> {
+    pub fn read(&mut self) -> Vec<(Counted, CounterReading)> {
         let read = |(counted, open): &mut (Counted, OpenCounter)| (*counted, open.read());
         self.counters.iter_mut().map(read).collect()
     }
@@ -99,7 +99,7 @@ impl MachineCounter {
     /// Opens its events; where that fails, its zones, which take no permission for events.
     fn open(&self) -> Result<OpenCounter, String> {
         let open = |event: &UnitEvent| {
-            let group = Group::open_on_processor(event.kind, event.cpu, event.config)?;
+            let group = PerfGroup::open_on_processor(event.kind, event.cpu, event.config)?;
             let latest = group.read()?;
             Ok(OpenEvent {
                 group,
@@ -125,19 +125,19 @@ impl MachineCounter {
 }
 
 impl OpenCounter {
-    fn read(&mut self) -> Reading {
-        let mut reading = Reading {
+    fn read(&mut self) -> CounterReading {
+        let mut reading = CounterReading {
             instances: Vec::new(),
-            ..Reading::of(0)
+            ..CounterReading::of(0)
         };
         match self {
             OpenCounter::Events(events) => {
                 for event in events {
                     let Ok(now) = event.group.read() else {
-                        return Reading::invalid(CounterInvalid::NOT_PERMITTED);
+                        return CounterReading::invalid(CounterInvalid::NOT_PERMITTED);
                     };
                     let Some((value, scheduled)) = event.advance(now) else {
-                        return Reading::invalid(CounterInvalid::NOT_SCHEDULED);
+                        return CounterReading::invalid(CounterInvalid::NOT_SCHEDULED);
                     };
                     reading.instances.push(value);
                     reading.scheduled = reading.scheduled.min(scheduled);
@@ -146,7 +146,7 @@ impl OpenCounter {
             OpenCounter::Zones(zones) => {
                 for zone in zones {
                     let Some(used) = zone.advance() else {
-                        return Reading::invalid(CounterInvalid::MISSING);
+                        return CounterReading::invalid(CounterInvalid::MISSING);
                     };
                     reading.instances.push(used);
                 }

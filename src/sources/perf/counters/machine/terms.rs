@@ -6,9 +6,9 @@ use std::io;
 use std::path::Path;
 
 /// The configuration of an event: `config`, `config1` and `config2` of `perf_event_attr`.
-pub(super) type Config = [u64; 3];
+pub(super) type EventConfig = [u64; 3];
 
-/// The names of the words of a [`Config`].
+/// The names of the words of an [`EventConfig`].
 const WORDS: [&str; 3] = ["config", "config1", "config2"];
 /// The most bytes of a name.
 const MAX_NAME: usize = 64;
@@ -36,8 +36,8 @@ struct TermBits {
 /// # Errors
 ///
 /// A text that says what is wrong.
-pub(super) fn configuration(terms: &str, format: &Path) -> Result<Config, String> {
-    let mut config = Config::default();
+pub(super) fn configuration(terms: &str, format: &Path) -> Result<EventConfig, String> {
+    let mut config = EventConfig::default();
     for term in terms.split(',').map(str::trim) {
         let (name, value) = term.split_once('=').unwrap_or((term, "1"));
         if !is_name(name) {
@@ -110,7 +110,7 @@ fn lowest(bits: u32) -> u64 {
 
 impl TermBits {
     /// Puts a value into its place; `None` if it is too large.
-    fn put(&self, mut value: u64, config: &mut Config) -> Option<()> {
+    fn put(&self, mut value: u64, config: &mut EventConfig) -> Option<()> {
         let word = &mut config[self.word];
         for (first, bits) in &self.ranges {
             let mask = lowest(*bits) << first;
@@ -130,7 +130,7 @@ mod tests {
     fn a_place_is_a_word_and_ranges_of_its_bits() {
         let found = place("config1:0-7,21").unwrap();
         assert_eq!((found.word, &found.ranges[..]), (1, &[(0, 8), (21, 1)][..]));
-        let mut config = Config::default();
+        let mut config = EventConfig::default();
         assert_eq!(found.put(0x1ff, &mut config), Some(()));
         assert_eq!(config, [0, 0xff | 1 << 21, 0]);
         assert_eq!(found.put(0x200, &mut config), None);
@@ -195,7 +195,7 @@ mod tests {
         fn any_text_is_read_or_refused(text in "[config0-9:,x=?+ -]{0,40}|.{0,40}", value: u64) {
             if let Ok(place) = place(&text) {
                 prop_assert!(place.ranges.iter().map(|range| range.1).sum::<u32>() <= BITS);
-                let _ = place.put(value, &mut Config::default());
+                let _ = place.put(value, &mut EventConfig::default());
             }
             let _ = configuration(&text, Path::new("/nowhere"));
         }

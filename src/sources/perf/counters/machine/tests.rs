@@ -65,7 +65,7 @@ fn server() -> tempfile::TempDir {
 #[test]
 fn units_of_a_kind_are_instances_of_a_block_in_the_order_of_their_numbers() {
     let root = server();
-    let machine = Machine::find(root.path());
+    let machine = MachineCounters::find(root.path());
     assert_eq!(machine.problems, [""; 0]);
     let names: Vec<&str> = machine.counters.iter().map(|one| &*one.name).collect();
     let expected = [
@@ -173,7 +173,7 @@ fn what_is_not_as_the_kernel_writes_it_is_named_and_the_rest_is_read() {
     for number in 0..20 {
         write(root.path(), &format!("{IMC}2/events/z{number}"), "?");
     }
-    let machine = Machine::find(root.path());
+    let machine = MachineCounters::find(root.path());
     let notes = machine.notes(root.path()).join("\n");
     for (_, _, words) in &wrong {
         assert!(notes.contains(words), "{words}: {notes}");
@@ -202,7 +202,7 @@ fn processors_are_a_list_of_ranges() {
 #[test]
 fn a_machine_without_units_is_told_of() {
     let root = tempfile::tempdir().unwrap();
-    let machine = Machine::find(root.path());
+    let machine = MachineCounters::find(root.path());
     let notes = machine.notes(root.path());
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert!(notes[0].contains("no counters of energy and of units outside of the cores"));
@@ -211,7 +211,7 @@ fn a_machine_without_units_is_told_of() {
 
 /// The machine of a folder, and counters of it that are open.
 fn opened(root: &Path, names: &[&str]) -> (Architecture, Result<MachineEvents, String>) {
-    let machine = Machine::find(root);
+    let machine = MachineCounters::find(root);
     let architecture = define(&machine);
     let counted: Vec<Counted> = names
         .iter()

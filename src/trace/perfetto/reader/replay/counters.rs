@@ -29,7 +29,7 @@ enum Destination {
 
 /// A block of gputrail.
 #[derive(Copy, Clone, Debug)]
-struct Block {
+struct DescribedBlock {
     counters: usize,
     /// Whether the next values are those from which the time of a period is counted, and no values of a period.
     opens: bool,
@@ -37,11 +37,11 @@ struct Block {
 
 /// The counters that have been described.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct DescribedCounters {
     /// By device and number: traces of other programs number the counters of each device from the beginning.
     places: NumberMap<(i32, u32), Destination>,
     /// The blocks of gputrail.
-    blocks: NumberMap<CounterIndex, Block>,
+    blocks: NumberMap<CounterIndex, DescribedBlock>,
 }
 
 /// A block of counters as gputrail describes it: the name of each is that of its device, its own, and its process.
@@ -70,7 +70,7 @@ impl<'a> OwnBlock<'a> {
     }
 }
 
-impl Counters {
+impl DescribedCounters {
     /// Declares the counters of a block of a process.
     pub fn declare_block(
         &mut self,
@@ -99,7 +99,7 @@ impl Counters {
             })
             .collect();
         let over_time = descriptor.blocks[0].description() == OVER_TIME;
-        let block = Block {
+        let block = DescribedBlock {
             counters: counters.len(),
             opens: over_time,
         };

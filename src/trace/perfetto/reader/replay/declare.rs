@@ -2,12 +2,12 @@
 
 use std::io;
 
-use super::processes::Description;
+use super::processes::ProcessDescription;
 use super::replaying::Replaying;
-use super::slices::{Content, Lane};
+use super::slices::{EventLane, LaneContent};
 use crate::model::{Parent, ProcessIndex, Track, TrackIndex, TrackKind};
 use crate::perfetto::reader::check::rare;
-use crate::perfetto::reader::fields::{Fields, number_of};
+use crate::perfetto::reader::fields::{MessageFields, number_of};
 use crate::perfetto::reader::tracks::{self, Known, TrackId, TrackOf};
 use crate::perfetto::schema::{ProcessTree, TrackDescriptor, field};
 use gputrail_record::{ProcessId, ThreadId};
@@ -28,7 +28,7 @@ impl Replaying<'_> {
             }
         }
         let is_process = |number| number == field::track_descriptor::PROCESS;
-        if !Fields::new(descriptor).any(|field| is_process(field.number)) {
+        if !MessageFields::new(descriptor).any(|field| is_process(field.number)) {
             return;
         }
         let process = rare::<TrackDescriptor>(descriptor).and_then(|track| track.process);
@@ -60,7 +60,7 @@ impl Replaying<'_> {
     }
 
     /// Changes the description of a process, if there is room for it.
-    fn describe_process(&mut self, key: (u32, u32), change: impl FnOnce(&mut Description)) {
+    fn describe_process(&mut self, key: (u32, u32), change: impl FnOnce(&mut ProcessDescription)) {
         if !self.processes.describe(key, change) {
             let reason =
                 "name and command line of a process: there are too many, or they are too long";
@@ -113,8 +113,8 @@ impl Replaying<'_> {
         track: Option<&tracks::Track>,
         known: &Known,
         depth: u32,
-    ) -> io::Result<Lane> {
-        let slices = Content::Slices { thread: None };
+    ) -> io::Result<EventLane> {
+        let slices = LaneContent::Slices { thread: None };
         let Some(track) = track else {
             let track = self.stream.new_track(&Track {
                 parent: Parent::Trace,
@@ -122,7 +122,7 @@ impl Replaying<'_> {
                 kind: TrackKind::Slices,
                 order: None,
             })?;
-            return Ok(Lane::new(track, slices, false));
+            return Ok(EventLane::new(track, slices, false));
         };
         let name = known.texts.get(track.name);
         let parent = known.tracks.get(track.parent);
@@ -138,13 +138,13 @@ impl Replaying<'_> {
             declared.kind = TrackKind::Thread(process, tid);
             let track = self.stream.new_track(&declared)?;
             let thread = Some((process, tid));
-            return Ok(Lane::new(track, Content::Slices { thread }, true));
+            return Ok(EventLane::new(track, LaneContent::Slices { thread }, true));
         }
         if let TrackOf::Process(pid) = track.of {
             // Events on the process itself.
             (declared.parent, declared.name) = (Parent::Process(self.process(pid)?), "");
             let track = self.stream.new_track(&declared)?;
-            return Ok(Lane::new(track, slices, false));
+            return Ok(EventLane::new(track, slices, false));
         }
         let mut content = slices;
         match parent.map(|parent| (parent.of, parent.id)) {
@@ -152,9 +152,9 @@ impl Replaying<'_> {
                 let process = self.process(pid)?;
                 declared.parent = Parent::Process(process);
                 if self.is_own() && name == NOTES {
-                    return Ok(Lane::new(
+                    return Ok(EventLane::new(
                         TrackIndex(u32::MAX),
-                        Content::Notes(process),
+                        LaneContent::Notes(process),
                         false,
                     ));
                 }
@@ -171,11 +171,11 @@ impl Replaying<'_> {
                     match name {
                         _ if is_own_track(name, "markers") => {
                             declared.kind = TrackKind::ThreadRanges(process, tid);
-                            content = Content::ThreadRanges;
+                            content = LaneContent::ThreadRanges;
                         }
                         _ if is_row_of(name, "markers") => declared.kind = TrackKind::Ranges,
                         _ if CALL_ROWS.iter().any(|row| is_row_of(name, row)) => {
-                            content = Content::Slices {
+                            content = LaneContent::Slices {
                                 thread: Some((process, tid)),
                             };
                         }
@@ -187,10 +187,10 @@ impl Replaying<'_> {
         }
         if track.of == TrackOf::Counter {
             declared.kind = TrackKind::Counter(track.counter.unit);
-            content = Content::Counter(track.counter);
+            content = LaneContent::Counter(track.counter);
         }
         let track = self.stream.new_track(&declared)?;
-        Ok(Lane::new(track, content, false))
+        Ok(EventLane::new(track, content, false))
     }
 
     /// Declares the processes and tracks that have no events.

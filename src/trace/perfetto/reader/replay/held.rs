@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use super::limits::MAX_IDS;
 use super::stages::{StageOfWork, launch_in};
-use crate::arguments::Arguments;
+use crate::arguments::StoredArguments;
 use crate::model::{AgentIndex, EventId, Launch, ProcessIndex, QueueIndex, Value, WorkSamples};
-use crate::perfetto::reader::{FieldValue, Fields};
+use crate::perfetto::reader::{FieldValue, MessageFields};
 use crate::perfetto::schema::field::gpu_render_stage_event::{self as stage, extra_data};
 use gputrail_record::{CorrelationId, Nanos, ThreadId};
 
@@ -24,13 +24,13 @@ pub(super) struct WorkDetails {
     pub unfinished: Option<Box<str>>,
     pub samples: Option<WorkSamples>,
     pub waits: Vec<EventId>,
-    pub arguments: Arguments,
+    pub arguments: StoredArguments,
     pub launch: Option<Launch>,
 }
 
 /// Work whose call has not come.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldWork {
     pub event: EventId,
     pub process: ProcessIndex,
     pub agent: AgentIndex,
@@ -56,7 +56,7 @@ impl WorkDetails {
     }
 }
 
-impl Held {
+impl HeldWork {
     /// Bytes of memory that its details take.
     #[inline]
     pub fn bytes(&self) -> usize {
@@ -78,7 +78,7 @@ impl Held {
     pub fn read(&mut self, event: &[u8]) -> u64 {
         let mut leading = (None, 0, String::new());
         let mut left_out = 0;
-        for field in Fields::new(event) {
+        for field in MessageFields::new(event) {
             match (field.number, field.value) {
                 (stage::EXTRA_DATA, FieldValue::Bytes(message)) => {
                     let (name, value) = extra(message);
@@ -134,7 +134,7 @@ impl Held {
 /// Name and value of a detail. A text that is not UTF-8 has been reported.
 fn extra(message: &[u8]) -> (&str, &str) {
     let (mut name, mut value) = ("", "");
-    for field in Fields::new(message) {
+    for field in MessageFields::new(message) {
         match (field.number, field.value) {
             (extra_data::NAME, FieldValue::Bytes(text)) => {
                 name = std::str::from_utf8(text).unwrap_or("")

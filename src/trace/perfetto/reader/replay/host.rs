@@ -5,13 +5,13 @@ use std::io;
 use super::declare::thread_of;
 use super::held::Enqueuing;
 use super::limits::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_IDS, TOO_MANY_ARGUMENTS};
-use super::order::{Moment, What};
+use super::order::{HostAction, HostMoment};
 use super::replaying::Replaying;
-use super::slices::{Content, Details, Form, RECORDS_LOST, Span, end, pass_on};
-use crate::arguments::Arguments;
+use super::slices::{Form, LaneContent, RECORDS_LOST, ReplayedSpan, SliceDetails, end, pass_on};
+use crate::arguments::StoredArguments;
 use crate::model::{EventId, Value, category};
 use crate::perfetto::reader::tracks::{TrackId, TrackOf};
-use crate::perfetto::reader::{AnnotationValue, EventKind, HostEvent, Known, Text, TextId};
+use crate::perfetto::reader::{AnnotationValue, EventKind, HostEvent, Known, NumberedText, TextId};
 use gputrail_record::{CorrelationId, ExternalId, Nanos};
 
 /// Maximum number of slices that are open, and of slices that wait for the end of their outermost one, on all tracks.
@@ -37,20 +37,20 @@ impl Replaying<'_> {
         self.count_unread(event);
         for (track, value) in &event.further_values {
             self.pass_on_moment(
-                self.moment(event, *track, What::Value(*value), None),
+                self.moment(event, *track, HostAction::Value(*value), None),
                 event.known,
             )?;
         }
         let what = match event.kind {
-            EventKind::Begin => What::Begin {
+            EventKind::Begin => HostAction::Begin {
                 label: self.label(event),
                 correlation: event.correlation,
                 api: event.api,
             },
-            EventKind::End => What::End,
-            EventKind::Instant => What::Instant(self.label(event)),
+            EventKind::End => HostAction::End,
+            EventKind::Instant => HostAction::Instant(self.label(event)),
             EventKind::Counter => match event.value {
-                Some(value) => What::Value(value),
+                Some(value) => HostAction::Value(value),
                 None => return Ok(()),
             },
             EventKind::Other => {
@@ -72,10 +72,10 @@ impl Replaying<'_> {
         &self,
         event: &HostEvent<'_>,
         track: TrackId,
-        what: What,
-        details: Option<Box<Details>>,
-    ) -> Moment {
-        Moment {
+        what: HostAction,
+        details: Option<Box<SliceDetails>>,
+    ) -> HostMoment {
+        HostMoment {
             time: event.time,
             position: self.position,
             track,
@@ -86,7 +86,7 @@ impl Replaying<'_> {
     }
 
     /// Passes an event on: at once in traces of gputrail, otherwise when earlier ones have come.
-    fn pass_on_moment(&mut self, moment: Moment, known: &Known) -> io::Result<()> {
+    fn pass_on_moment(&mut self, moment: HostMoment, known: &Known) -> io::Result<()> {
         if self.is_own() {
             return self.apply(moment, known);
         }
@@ -109,7 +109,7 @@ impl Replaying<'_> {
     }
 
     /// Passes on an event that is not in the current packet.
-    fn apply_late(&mut self, moment: Moment, known: &Known) -> io::Result<()> {
+    fn apply_late(&mut self, moment: HostMoment, known: &Known) -> io::Result<()> {
         let current = (self.machine, self.position);
         (self.machine, self.position) = (moment.machine, moment.position);
         self.apply(moment, known)?;
@@ -122,7 +122,7 @@ impl Replaying<'_> {
             return self.labels.number(event.category, event.name);
         }
         let category = categories(event);
-        let category = Text {
+        let category = NumberedText {
             id: TextId::OTHER,
             text: &category,
         };
@@ -146,12 +146,12 @@ impl Replaying<'_> {
     }
 
     /// The parts of an event that few events have.
-    fn details(&mut self, event: &HostEvent<'_>, what: &What) -> Option<Box<Details>> {
+    fn details(&mut self, event: &HostEvent<'_>, what: &HostAction) -> Option<Box<SliceDetails>> {
         let label = match what {
-            What::Begin { label, .. } | What::Instant(label) => *label,
-            What::End | What::Value(_) => Some(0),
+            HostAction::Begin { label, .. } | HostAction::Instant(label) => *label,
+            HostAction::End | HostAction::Value(_) => Some(0),
         };
-        let mut details = Details::default();
+        let mut details = SliceDetails::default();
         let ids = event.submitted().map(EventId).take(MAX_IDS);
         details.submitted.extend(ids);
         let ids = event.waited().map(EventId).take(MAX_IDS);
@@ -190,20 +190,20 @@ impl Replaying<'_> {
         Some(Box::new(details))
     }
 
-    fn apply(&mut self, moment: Moment, known: &Known) -> io::Result<()> {
+    fn apply(&mut self, moment: HostMoment, known: &Known) -> io::Result<()> {
         let Some(place) = self.lane(moment.track, known)? else {
             self.leave_out("event on one of too many tracks", 1);
             return Ok(());
         };
-        let Moment { time, details, .. } = moment;
+        let HostMoment { time, details, .. } = moment;
         let lane = &mut self.lanes[place];
-        let is_counter = matches!(lane.content, Content::Counter(_));
+        let is_counter = matches!(lane.content, LaneContent::Counter(_));
         match moment.what {
-            What::Value(_) if !is_counter => {
+            HostAction::Value(_) if !is_counter => {
                 self.leave_out("value on a track that is no counter", 1);
                 Ok(())
             }
-            What::Value(value) => {
+            HostAction::Value(value) => {
                 let value = lane.value(value);
                 self.stream.consumer.value(lane.track, time, value)
             }
@@ -211,7 +211,7 @@ impl Replaying<'_> {
                 self.leave_out("slice or instant on the track of a counter", 1);
                 Ok(())
             }
-            What::Begin {
+            HostAction::Begin {
                 label,
                 correlation,
                 api,
@@ -224,12 +224,12 @@ impl Replaying<'_> {
                 let details = details.map(|details| self.own_fields(form, details));
                 self.open_slice(place, form, time, correlation, details)
             }
-            What::End => self.end_slice(place, time, details),
-            What::Instant(label) => {
+            HostAction::End => self.end_slice(place, time, details),
+            HostAction::Instant(label) => {
                 let (track, content) = (lane.track, lane.content);
                 let parent = lane.open.last().map_or(0, |outer| outer.number);
                 self.begun += 1;
-                let span = Span {
+                let span = ReplayedSpan {
                     number: 2 * self.begun + 1,
                     parent,
                     form: Form::Instant(label),
@@ -239,7 +239,7 @@ impl Replaying<'_> {
                     details,
                 };
                 self.count_lost(&span);
-                if let Content::Slices { .. } = content {
+                if let LaneContent::Slices { .. } = content {
                     return self.complete(place, span, None);
                 }
                 let (consumer, labels) = (&mut *self.stream.consumer, &self.labels);
@@ -253,10 +253,10 @@ impl Replaying<'_> {
         &mut self,
         place: usize,
         (label, correlation, api): (Option<u32>, Option<u64>, u64),
-        details: Option<&Details>,
+        details: Option<&SliceDetails>,
     ) -> Form {
         let (own, lane) = (self.is_own(), &self.lanes[place]);
-        let Content::Slices { thread: Some(_) } = lane.content else {
+        let LaneContent::Slices { thread: Some(_) } = lane.content else {
             return Form::Slice(label);
         };
         let Some(number) = label else {
@@ -277,7 +277,7 @@ impl Replaying<'_> {
     }
 
     /// Takes the arguments of a call that are fields of it in the model.
-    fn own_fields(&self, form: Form, mut details: Box<Details>) -> Box<Details> {
+    fn own_fields(&self, form: Form, mut details: Box<SliceDetails>) -> Box<SliceDetails> {
         if let Form::Call(_) = form {
             (details.error, details.external, details.arguments) = split(&details.arguments);
         }
@@ -290,11 +290,11 @@ impl Replaying<'_> {
         form: Form,
         start: Nanos,
         correlation: Option<u64>,
-        details: Option<Box<Details>>,
+        details: Option<Box<SliceDetails>>,
     ) -> io::Result<()> {
         self.begun += 1;
         let lane = &mut self.lanes[place];
-        let mut span = Span {
+        let mut span = ReplayedSpan {
             number: 2 * self.begun,
             parent: lane.open.last().map_or(0, |outer| outer.number),
             form,
@@ -303,7 +303,7 @@ impl Replaying<'_> {
             correlation: CorrelationId(correlation.unwrap_or(0)),
             details,
         };
-        if let Content::ThreadRanges | Content::Notes(_) = lane.content {
+        if let LaneContent::ThreadRanges | LaneContent::Notes(_) = lane.content {
             let (consumer, labels) = (&mut *self.stream.consumer, &self.labels);
             pass_on(consumer, labels, (lane.track, lane.content), &span, true)?;
             span.details = None;
@@ -326,7 +326,7 @@ impl Replaying<'_> {
         &mut self,
         place: usize,
         time: Nanos,
-        details: Option<Box<Details>>,
+        details: Option<Box<SliceDetails>>,
     ) -> io::Result<()> {
         let lane = &mut self.lanes[place];
         let Some(mut span) = lane.open.pop() else {
@@ -334,7 +334,7 @@ impl Replaying<'_> {
             return Ok(());
         };
         self.open -= 1;
-        if let Content::ThreadRanges | Content::Notes(_) = lane.content {
+        if let LaneContent::ThreadRanges | LaneContent::Notes(_) = lane.content {
             return end(self.stream.consumer, lane.track, time, details.as_deref());
         }
         self.detail_bytes = self.detail_bytes.saturating_sub(span.bytes());
@@ -342,7 +342,12 @@ impl Replaying<'_> {
         self.complete(place, span, details)
     }
 
-    fn complete(&mut self, place: usize, span: Span, end: Option<Box<Details>>) -> io::Result<()> {
+    fn complete(
+        &mut self,
+        place: usize,
+        span: ReplayedSpan,
+        end: Option<Box<SliceDetails>>,
+    ) -> io::Result<()> {
         let lane = &mut self.lanes[place];
         let (count, bytes) = lane.waiting();
         lane.complete(span, end, (&mut *self.stream.consumer, &self.labels))?;
@@ -359,7 +364,7 @@ impl Replaying<'_> {
     }
 
     /// Counts the lost records that an instant is about.
-    fn count_lost(&mut self, span: &Span) {
+    fn count_lost(&mut self, span: &ReplayedSpan) {
         let Form::Instant(Some(label)) = span.form else {
             return;
         };
@@ -386,9 +391,9 @@ fn categories(event: &HostEvent<'_>) -> String {
 }
 
 /// The error, the external id and the further arguments of a call.
-fn split(arguments: &Arguments) -> (Option<i32>, ExternalId, Arguments) {
+fn split(arguments: &StoredArguments) -> (Option<i32>, ExternalId, StoredArguments) {
     let (mut error, mut external) = (None, ExternalId::NONE);
-    let mut rest = Arguments::default();
+    let mut rest = StoredArguments::default();
     for argument in arguments.iter() {
         match (argument.name, argument.value) {
             ("error", Value::Int(code)) if i32::try_from(code).is_ok() => error = Some(code as i32),

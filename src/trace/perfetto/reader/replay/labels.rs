@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::limits::MAX_NAME_BYTES;
-use crate::arguments::Arguments;
+use crate::arguments::StoredArguments;
 use crate::model::{Function, FunctionIndex, Parameter, Value};
-use crate::perfetto::reader::{Text, TextId};
+use crate::perfetto::reader::{NumberedText, TextId};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ArgumentType, Domain, OperationGroup};
 
@@ -39,7 +39,7 @@ pub(super) struct Labels {
 impl Labels {
     /// The number of a pair; `None` if there are too many.
     #[inline]
-    pub fn number(&mut self, category: Text<'_>, name: Text<'_>) -> Option<u32> {
+    pub fn number(&mut self, category: NumberedText<'_>, name: NumberedText<'_>) -> Option<u32> {
         let interned = category.id != TextId::OTHER && name.id != TextId::OTHER;
         if interned && let Some(number) = self.interned.get(&(category.id, name.id)) {
             return Some(*number);
@@ -72,7 +72,12 @@ impl Labels {
     }
 
     /// The index of the function of a call; `None` if there are too many. `api` is Perfetto's number of its API.
-    pub fn function(&mut self, label: u32, api: u64, arguments: Option<&Arguments>) -> Option<u32> {
+    pub fn function(
+        &mut self,
+        label: u32,
+        api: u64,
+        arguments: Option<&StoredArguments>,
+    ) -> Option<u32> {
         let Label { name, category } = &self.list[label as usize];
         let domain = domain_of(category, api);
         let names = arguments.filter(|arguments| !arguments.is_empty());
@@ -101,7 +106,7 @@ impl Labels {
         };
         let own =
             domain.name() != Some(category) && !(domain == Domain(0) && &**category == "other");
-        let parameters = names.into_iter().flat_map(Arguments::iter);
+        let parameters = names.into_iter().flat_map(StoredArguments::iter);
         self.functions.push(Function {
             index: FunctionIndex(next),
             name: name.clone(),

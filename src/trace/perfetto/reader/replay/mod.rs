@@ -2,8 +2,8 @@
 //!
 //! This works for all traces. Traces of gputrail come back as they were before they were written. In traces of other
 //! programs, slices of threads are calls, and render stages are work; their events are brought into the order of their
-//! times in a [`Window`](order::Window), since each sequence of packets is written by itself. What the model cannot hold
-//! is counted in [`Replayed::left_out`].
+//! times in a [`ReorderWindow`](order::ReorderWindow), since each sequence of packets is written by itself. What the
+//! model cannot hold is counted in [`Replayed::left_out`].
 //!
 //! Work is joined with its call by the ids that the call names. All that waits takes bounded memory, whatever the trace: texts
 //! that a few bytes of a packet refer to count each time that they are held.
@@ -54,11 +54,11 @@ mod work;
 
 use std::io::{self, Read};
 
-pub use tally::Tally;
+pub use tally::CountedParts;
 
 use super::check::{our_version, rare};
 use super::findings::{Findings, PacketPosition};
-use super::{HostEvent, Input, Known, Outcome, Packet, Visitor, WorkEvent, field, read};
+use super::{HostEvent, Known, Packet, ReadOutcome, TraceInput, Visitor, WorkEvent, field, read};
 use crate::model::{
     self, Agent, AgentIndex, Consumer, Loss, Producer, SamplerIndex, StackFrame, SystemClocks,
     TraceHeader, UNKNOWN_DEVICE,
@@ -80,32 +80,32 @@ use stacks::Stacks;
 #[derive(Debug, Default)]
 pub struct Replayed {
     /// Its findings and sizes.
-    pub outcome: Outcome,
+    pub outcome: ReadOutcome,
     /// The version of gputrail that made it; `None` for other traces.
     pub version: Option<String>,
     /// Number of pieces of work that no call in the trace names: their enqueue time is unknown.
     pub untied: u64,
     /// The parts of the trace that the model does not hold.
-    pub left_out: Vec<Tally>,
+    pub left_out: Vec<CountedParts>,
     /// The events that the model holds in another order than the trace's times.
-    pub late: Vec<Tally>,
+    pub late: Vec<CountedParts>,
 }
 
 /// A producer that reads a trace to its end.
-pub struct Replay<'a> {
-    source: Input<'a>,
+pub struct TraceReplay<'a> {
+    source: TraceInput<'a>,
 }
 
-impl<'a> Replay<'a> {
+impl<'a> TraceReplay<'a> {
     /// A producer of the trace in `source`.
-    pub fn new(source: impl Read + 'a) -> Replay<'a> {
-        Replay {
+    pub fn new(source: impl Read + 'a) -> TraceReplay<'a> {
+        TraceReplay {
             source: Box::new(source),
         }
     }
 }
 
-impl Producer for Replay<'_> {
+impl Producer for TraceReplay<'_> {
     type Outcome = Replayed;
 
     fn produce(self, consumer: &mut dyn Consumer) -> io::Result<Replayed> {

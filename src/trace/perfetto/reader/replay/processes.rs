@@ -13,13 +13,13 @@ const FIRST_PID: u32 = 0x7000_0000;
 
 /// The description of a process.
 #[derive(Debug, Default)]
-pub(super) struct Description {
+pub(super) struct ProcessDescription {
     pub name: String,
     pub command: Vec<String>,
     pub order: Option<i32>,
 }
 
-impl Description {
+impl ProcessDescription {
     /// Bytes of its texts.
     fn bytes(&self) -> usize {
         let command = self
@@ -34,7 +34,7 @@ impl Description {
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     /// By machine and id.
-    descriptions: NumberMap<(u32, u32), Description>,
+    descriptions: NumberMap<(u32, u32), ProcessDescription>,
     /// Bytes of all descriptions.
     bytes: usize,
     declared: NumberMap<(u32, u32), ProcessIndex>,
@@ -48,7 +48,11 @@ pub(super) struct Processes {
 
 impl Processes {
     /// Changes the description of a process. Returns whether there was room for it.
-    pub fn describe(&mut self, key: (u32, u32), change: impl FnOnce(&mut Description)) -> bool {
+    pub fn describe(
+        &mut self,
+        key: (u32, u32),
+        change: impl FnOnce(&mut ProcessDescription),
+    ) -> bool {
         if self.descriptions.len() >= MAX_PROCESSES && !self.descriptions.contains_key(&key) {
             return false;
         }
@@ -56,7 +60,7 @@ impl Processes {
         self.bytes -= known.bytes();
         change(known);
         if self.bytes + known.bytes() > MAX_NAME_BYTES {
-            *known = Description::default();
+            *known = ProcessDescription::default();
             return false;
         }
         self.bytes += known.bytes();
@@ -94,7 +98,7 @@ impl Processes {
             pid = (FIRST_PID..).find(free).unwrap_or(pid);
         }
         self.pids.insert(pid, ());
-        let none = Description::default();
+        let none = ProcessDescription::default();
         let description = self.descriptions.get(&key).unwrap_or(&none);
         let command: Vec<&str> = description.command.iter().map(String::as_str).collect();
         let (mut name, rank) = split_rank(&description.name);

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::counters::Counters;
-use super::held::{Enqueuing, Held};
+use super::counters::DescribedCounters;
+use super::held::{Enqueuing, HeldWork};
 use super::labels::Labels;
-use super::order::Window;
+use super::order::ReorderWindow;
 use super::processes::Processes;
-use super::slices::Lane;
+use super::slices::EventLane;
 use super::stacks::Stacks;
 use super::stages::Stages;
 use super::tally::Tallies;
@@ -38,10 +38,10 @@ pub(super) struct Replaying<'a> {
     pub version: Option<String>,
     pub processes: Processes,
     pub labels: Labels,
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<EventLane>,
     pub places: NumberMap<TrackId, usize>,
     pub latest_lane: Option<(TrackId, usize)>,
-    pub window: Window,
+    pub window: ReorderWindow,
     /// Number of open slices of all tracks.
     pub open: usize,
     /// Number of slices of all tracks that wait for the end of their outermost one.
@@ -53,7 +53,7 @@ pub(super) struct Replaying<'a> {
     pub begun: u64,
     /// Calls whose work has not come, by the id of the work.
     pub calls: NumberMap<u64, Enqueuing>,
-    pub held: NumberMap<u64, Held>,
+    pub held: NumberMap<u64, HeldWork>,
     /// Bytes of the details of held work.
     pub held_bytes: usize,
     pub queues: HashMap<QueueKey, QueueIndex>,
@@ -61,7 +61,7 @@ pub(super) struct Replaying<'a> {
     pub stages: Stages,
     /// Titles of the declared agents.
     pub titles: Vec<String>,
-    pub counters: Counters,
+    pub counters: DescribedCounters,
     pub stacks: Stacks,
     /// Number of lost records that instants have reported.
     pub lost: u64,
@@ -85,7 +85,7 @@ impl<'a> Replaying<'a> {
             lanes: Vec::new(),
             places: NumberMap::default(),
             latest_lane: None,
-            window: Window::default(),
+            window: ReorderWindow::default(),
             open: 0,
             waiting: 0,
             detail_bytes: 0,
@@ -98,7 +98,7 @@ impl<'a> Replaying<'a> {
             latest_queue: None,
             stages: Stages::default(),
             titles: Vec::new(),
-            counters: Counters::default(),
+            counters: DescribedCounters::default(),
             stacks: Stacks::default(),
             lost: 0,
             untied: 0,

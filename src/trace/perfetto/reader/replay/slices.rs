@@ -3,11 +3,11 @@
 use std::io;
 
 use super::labels::Labels;
-use crate::arguments::Arguments;
-use crate::model::nesting::{Nested, Nesting, Step};
+use crate::arguments::StoredArguments;
+use crate::model::nesting::{Nested, Nesting, NestingStep};
 use crate::model::{
-    Argument, Call, Consumer, CounterValue, EventId, FlowPoint, Instant, Loss, Note, ProcessIndex,
-    Slice, SliceEnd, TrackIndex, Value, category,
+    Call, Consumer, CounterValue, EventArgument, EventId, FlowPoint, Instant, Loss, Note,
+    ProcessIndex, Slice, SliceEnd, TrackIndex, Value, category,
 };
 use crate::perfetto::reader::tracks::CounterProperties;
 use gputrail_record::number_map::NumberMap;
@@ -18,10 +18,10 @@ pub(super) const RECORDS_LOST: &str = "records lost";
 
 /// The parts of a slice that few slices have.
 #[derive(Debug, Default)]
-pub(super) struct Details {
+pub(super) struct SliceDetails {
     /// Name and category, if they have no number.
     pub own_label: Option<(Box<str>, Box<str>)>,
-    pub arguments: Arguments,
+    pub arguments: StoredArguments,
     pub flows: Vec<FlowPoint>,
     pub submitted: Vec<EventId>,
     pub waited: Vec<EventId>,
@@ -29,12 +29,12 @@ pub(super) struct Details {
     pub error: Option<i32>,
 }
 
-impl Details {
+impl SliceDetails {
     pub fn bytes(&self) -> usize {
         let ids = self.flows.len() + self.submitted.len() + self.waited.len();
         let label = self.own_label.as_ref();
         let label = label.map_or(0, |(name, category)| name.len() + category.len());
-        size_of::<Details>() + label + self.arguments.bytes() + 16 * ids
+        size_of::<SliceDetails>() + label + self.arguments.bytes() + 16 * ids
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) enum Form {
 
 /// A slice or an instant.
 #[derive(Debug)]
-pub(super) struct Span {
+pub(super) struct ReplayedSpan {
     /// Its number in the order of the begins.
     pub number: u64,
     /// The number of the enclosing slice; 0 for an outermost one.
@@ -60,17 +60,17 @@ pub(super) struct Span {
     pub start: Nanos,
     pub end: Option<Nanos>,
     pub correlation: CorrelationId,
-    pub details: Option<Box<Details>>,
+    pub details: Option<Box<SliceDetails>>,
 }
 
-impl Span {
+impl ReplayedSpan {
     /// Bytes of memory that its details take.
     pub fn bytes(&self) -> usize {
         self.details.as_ref().map_or(0, |details| details.bytes())
     }
 }
 
-impl Nested for Span {
+impl Nested for ReplayedSpan {
     fn id(&self) -> u64 {
         self.number
     }
@@ -90,7 +90,7 @@ impl Nested for Span {
 
 /// The content of a track.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) enum Content {
+pub(super) enum LaneContent {
     /// Slices and instants. `thread` is the thread whose calls may be among them.
     Slices {
         thread: Option<(ProcessIndex, ThreadId)>,
@@ -105,27 +105,27 @@ pub(super) enum Content {
 
 /// A track of events.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct EventLane {
     /// Its index in the stream; that of notes is not used.
     pub track: TrackIndex,
-    pub content: Content,
+    pub content: LaneContent,
     /// Whether it is the own track of its thread.
     pub is_thread: bool,
     /// Open slices, outermost first.
-    pub open: Vec<Span>,
-    nesting: Nesting<Span>,
+    pub open: Vec<ReplayedSpan>,
+    nesting: Nesting<ReplayedSpan>,
     /// Bytes that the details of waiting slices and of their ends take.
     waiting_bytes: usize,
     /// What became known at the ends of slices that wait, by their numbers.
-    ends: NumberMap<u64, Box<Details>>,
+    ends: NumberMap<u64, Box<SliceDetails>>,
     /// The sum of the values of an incremental counter, of whole numbers and of others.
     sum: i128,
     sum_of_fractions: f64,
 }
 
-impl Lane {
-    pub fn new(track: TrackIndex, content: Content, is_thread: bool) -> Lane {
-        Lane {
+impl EventLane {
+    pub fn new(track: TrackIndex, content: LaneContent, is_thread: bool) -> EventLane {
+        EventLane {
             track,
             content,
             is_thread,
@@ -145,7 +145,7 @@ impl Lane {
 
     /// The value that a counter has after an event with `value`.
     pub fn value(&mut self, value: CounterValue) -> CounterValue {
-        let Content::Counter(counter) = self.content else {
+        let LaneContent::Counter(counter) = self.content else {
             return value;
         };
         match value {
@@ -171,8 +171,8 @@ impl Lane {
     /// Adds a complete slice or an instant, and passes on what need not wait any more.
     pub fn complete(
         &mut self,
-        span: Span,
-        end: Option<Box<Details>>,
+        span: ReplayedSpan,
+        end: Option<Box<SliceDetails>>,
         (consumer, labels): (&mut dyn Consumer, &Labels),
     ) -> io::Result<()> {
         if let Some(end) = end {
@@ -206,7 +206,10 @@ impl Lane {
 
     /// Passes on everything, also the slices that did not end.
     pub fn finish(&mut self, consumer: &mut dyn Consumer, labels: &Labels) -> io::Result<()> {
-        let begins_passed_on = matches!(self.content, Content::ThreadRanges | Content::Notes(_));
+        let begins_passed_on = matches!(
+            self.content,
+            LaneContent::ThreadRanges | LaneContent::Notes(_)
+        );
         // The outermost slice comes last, after all slices inside it.
         while let Some(span) = self.open.pop() {
             if !begins_passed_on {
@@ -220,18 +223,18 @@ impl Lane {
 fn take(
     consumer: &mut dyn Consumer,
     labels: &Labels,
-    (track, content): (TrackIndex, Content),
-    ends: &mut NumberMap<u64, Box<Details>>,
-    step: Step<'_, Span>,
+    (track, content): (TrackIndex, LaneContent),
+    ends: &mut NumberMap<u64, Box<SliceDetails>>,
+    step: NestingStep<'_, ReplayedSpan>,
 ) -> io::Result<()> {
     match step {
-        Step::Begin(span) => {
+        NestingStep::Begin(span) => {
             let open = span.end.is_some();
             pass_on(consumer, labels, (track, content), span, open)
         }
         // Instants have odd numbers: they have no end.
-        Step::End(_, number) if number % 2 == 1 => Ok(()),
-        Step::End(time, number) => {
+        NestingStep::End(_, number) if number % 2 == 1 => Ok(()),
+        NestingStep::End(time, number) => {
             let details = if ends.is_empty() {
                 None
             } else {
@@ -247,12 +250,12 @@ pub(super) fn end(
     consumer: &mut dyn Consumer,
     track: TrackIndex,
     time: Nanos,
-    details: Option<&Details>,
+    details: Option<&SliceDetails>,
 ) -> io::Result<()> {
     let Some(details) = details else {
         return consumer.end(track, time);
     };
-    let arguments: Vec<Argument<'_>> = details.arguments.iter().collect();
+    let arguments: Vec<EventArgument<'_>> = details.arguments.iter().collect();
     consumer.end_slice(&SliceEnd {
         track,
         time,
@@ -265,8 +268,8 @@ pub(super) fn end(
 pub(super) fn pass_on(
     consumer: &mut dyn Consumer,
     labels: &Labels,
-    (track, content): (TrackIndex, Content),
-    span: &Span,
+    (track, content): (TrackIndex, LaneContent),
+    span: &ReplayedSpan,
     open: bool,
 ) -> io::Result<()> {
     let details = span.details.as_deref();
@@ -279,11 +282,11 @@ pub(super) fn pass_on(
         }
         _ => ("", ""),
     };
-    let arguments: Vec<Argument<'_>> =
+    let arguments: Vec<EventArgument<'_>> =
         details.map_or_else(Vec::new, |details| details.arguments.iter().collect());
     let flows = details.map_or(&[][..], |details| &details.flows);
     match (span.form, content) {
-        (Form::Call(function), Content::Slices { thread }) => {
+        (Form::Call(function), LaneContent::Slices { thread }) => {
             let (process, thread) = thread.unwrap_or_default();
             let values: Vec<Value<'_>> = arguments.iter().map(|one| one.value).collect();
             consumer.call(&Call {
@@ -304,7 +307,7 @@ pub(super) fn pass_on(
                 flows,
             })
         }
-        (Form::Instant(_), Content::Notes(process)) if category == category::RECORDING => {
+        (Form::Instant(_), LaneContent::Notes(process)) if category == category::RECORDING => {
             if name == RECORDS_LOST {
                 consumer.loss(&loss(Some(process), None, span.start, &arguments))
             } else {
@@ -346,7 +349,7 @@ fn loss(
     process: Option<ProcessIndex>,
     track: Option<TrackIndex>,
     time: Nanos,
-    arguments: &[Argument<'_>],
+    arguments: &[EventArgument<'_>],
 ) -> Loss {
     let argument = |name: &str| {
         let found = arguments.iter().find(|argument| argument.name == name);

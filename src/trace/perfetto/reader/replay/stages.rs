@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::limits::MAX_NAME_BYTES;
-use crate::arguments::Arguments;
+use crate::arguments::StoredArguments;
 use crate::model::{Launch, Resources, StageId, Value, WorkKind};
-use crate::perfetto::reader::{FieldValue, Fields, Text, WorkEvent};
+use crate::perfetto::reader::{FieldValue, MessageFields, NumberedText, WorkEvent};
 use crate::perfetto::schema::field::gpu_render_stage_event::{
     compute_kernel_launch, dim3, extra_compute_arg,
 };
@@ -30,7 +30,7 @@ pub(super) struct StageOfWork {
     pub resources: Resources,
     pub stream: u32,
     /// Properties that the model has no field for.
-    pub arguments: Arguments,
+    pub arguments: StoredArguments,
 }
 
 /// All stages.
@@ -88,9 +88,9 @@ impl Stages {
             launch: None,
             resources: Resources::default(),
             stream: 0,
-            arguments: Arguments::default(),
+            arguments: StoredArguments::default(),
         };
-        for field in Fields::new(event.stage_entry) {
+        for field in MessageFields::new(event.stage_entry) {
             if let (specification::DESCRIPTION, FieldValue::Bytes(text)) =
                 (field.number, field.value)
             {
@@ -101,7 +101,7 @@ impl Stages {
                 }
             }
         }
-        for field in Fields::new(event.kernel_entry) {
+        for field in MessageFields::new(event.kernel_entry) {
             let text = |bytes| String::from_utf8_lossy(bytes).into();
             match (field.number, field.value) {
                 (kernel::DEMANGLED_NAME, FieldValue::Bytes(name)) => stage.demangled = text(name),
@@ -124,7 +124,7 @@ impl Stages {
 impl StageOfWork {
     fn property(&mut self, argument: &[u8]) {
         let (mut name, mut value) = (None, None);
-        for field in Fields::new(argument) {
+        for field in MessageFields::new(argument) {
             match (field.number, field.value) {
                 (extra_compute_arg::NAME, FieldValue::Bytes(text)) => {
                     name = std::str::from_utf8(text).ok()
@@ -190,9 +190,9 @@ fn three<T: std::str::FromStr + Copy>(text: &str) -> Option<[T; 3]> {
 /// The launch of a piece of work by its numbers of workgroups.
 pub(super) fn launch_in(message: &[u8]) -> Option<Launch> {
     let size = |wanted| {
-        let field = Fields::new(message).find(|field| field.number == wanted)?;
+        let field = MessageFields::new(message).find(|field| field.number == wanted)?;
         let mut size = [1; 3];
-        for field in Fields::new(field.bytes()?) {
+        for field in MessageFields::new(field.bytes()?) {
             let place = match field.number {
                 dim3::X => 0,
                 dim3::Y => 1,
@@ -213,7 +213,7 @@ pub(super) fn launch_in(message: &[u8]) -> Option<Launch> {
 }
 
 /// The kind of work, by its category and name: so our traces have it, and most others.
-fn kind_of(category: Option<u64>, name: Text<'_>) -> WorkKind {
+fn kind_of(category: Option<u64>, name: NumberedText<'_>) -> WorkKind {
     let name = name.text;
     if matches!(category, Some(1 | 2)) {
         return WorkKind::Kernel;

@@ -11,7 +11,7 @@ const MAX_POSITIONS: usize = 3;
 
 /// Parts of a trace that are counted for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tally {
+pub struct CountedParts {
     /// The kind of the parts, and why they are counted.
     pub reason: Cow<'static, str>,
     /// Their number.
@@ -23,7 +23,7 @@ pub struct Tally {
 /// Counts by reason.
 #[derive(Debug, Default)]
 pub(super) struct Tallies {
-    list: Vec<Tally>,
+    list: Vec<CountedParts>,
 }
 
 impl Tallies {
@@ -45,7 +45,7 @@ impl Tallies {
                 } else {
                     "parts of further kinds".into()
                 };
-                self.list.push(Tally {
+                self.list.push(CountedParts {
                     reason,
                     count: 0,
                     first: Vec::new(),
@@ -60,7 +60,7 @@ impl Tallies {
         }
     }
 
-    pub fn into_list(self) -> Vec<Tally> {
+    pub fn into_list(self) -> Vec<CountedParts> {
         self.list
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use prost::Message;
 
 use super::limits::MAX_NAME_BYTES;
-use super::{Replay, Replayed};
+use super::{Replayed, TraceReplay};
 use crate::model::{
     Consumer, CounterValue, Instant, Process, ProcessIndex, Producer, Slice, StackFrame,
     StackIndex, StackSamples, Track, TrackIndex, Work,
@@ -140,7 +140,7 @@ fn event_with(kind: i32, name: &str, arguments: usize) -> TrackEvent {
 
 fn replayed_bytes(bytes: &[u8]) -> (Replayed, Lines) {
     let mut lines = Lines::default();
-    let replayed = Replay::new(bytes).produce(&mut lines).unwrap();
+    let replayed = TraceReplay::new(bytes).produce(&mut lines).unwrap();
     assert_eq!(replayed.outcome.findings.list(), []);
     (replayed, lines)
 }

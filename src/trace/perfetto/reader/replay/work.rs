@@ -2,15 +2,15 @@
 
 use std::io;
 
-use super::held::{Enqueuing, Held, WorkDetails};
+use super::held::{Enqueuing, HeldWork, WorkDetails};
 use super::limits::{MAX_DETAIL_BYTES, MAX_EVENT_BYTES, MAX_GPUS, TOO_MANY_ARGUMENTS};
 use super::replaying::Replaying;
 use crate::model::{
-    self, Agent, AgentIndex, Argument, EventId, ProcessIndex, Queue, QueueIndex, Stage,
+    self, Agent, AgentIndex, EventArgument, EventId, ProcessIndex, Queue, QueueIndex, Stage,
     UNKNOWN_DEVICE, Work,
 };
 use crate::perfetto::reader::WorkEvent;
-use crate::perfetto::reader::fields::{Fields, number_of};
+use crate::perfetto::reader::fields::{MessageFields, number_of};
 use crate::perfetto::schema::field::{
     interned_gpu_render_stage_specification as specification, interned_graphics_context as context,
 };
@@ -37,7 +37,7 @@ impl Replaying<'_> {
             self.stages.clear();
         }
         let own_event = EventId(FIRST_OWN_EVENT + self.untied);
-        let mut held = Held {
+        let mut held = HeldWork {
             event: event.event.map_or(own_event, EventId),
             process,
             agent,
@@ -135,7 +135,7 @@ impl Replaying<'_> {
             None if self.queues.len() >= MAX_QUEUES => return Ok(QueueIndex(0)),
             None => {
                 let number = |entry, wanted| number_of(entry, wanted).unwrap_or(0);
-                let mut described = Fields::new(event.queue_entry);
+                let mut described = MessageFields::new(event.queue_entry);
                 let described = described.find(|field| field.number == specification::DESCRIPTION);
                 let queue = self.stream.new_queue(&Queue {
                     process,
@@ -159,12 +159,12 @@ impl Replaying<'_> {
         Ok(queue)
     }
 
-    fn pass_on_work(&mut self, held: &Held, call: Option<Enqueuing>) -> io::Result<()> {
+    fn pass_on_work(&mut self, held: &HeldWork, call: Option<Enqueuing>) -> io::Result<()> {
         let none = WorkDetails::default();
         let details = held.details.as_deref().unwrap_or(&none);
         let stage = &*held.stage;
         let arguments = stage.arguments.iter().chain(details.arguments.iter());
-        let arguments: Vec<Argument<'_>> = arguments.collect();
+        let arguments: Vec<EventArgument<'_>> = arguments.collect();
         let unfinished = match (&details.unfinished, held.duration) {
             (Some(why), _) => Some(&**why),
             (None, None) => Some("not finished"),
