@@ -243,8 +243,8 @@ fn report(place: &FilledDescription<ProfInfo>, description: &FilledDescription<A
 /// `text` is null, or a text that ends with a zero, and lives and stays as it is for `'a`.
 unsafe fn c_text<'a>(text: Option<*const c_char>) -> MarkerText<'a> {
     let text = text.and_then(|text| NonNull::new(text.cast_mut()));
-    // SAFETY: a `text` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
     text.map_or(MarkerText::None, |text| {
+        // SAFETY: a `text` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
         MarkerText::C(unsafe { CText::new(text) })
     })
 }

@@ -55,8 +55,8 @@ fn answer<R>(default: R, work: impl FnOnce() -> R) -> R {
 /// `message` is null, or a text that ends with a zero, and lives and stays as it is for `'a`.
 unsafe fn named<'a>(message: *const c_char) -> MarkerEvent<'a> {
     let text = NonNull::new(message.cast_mut());
-    // SAFETY: a `message` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
     let name = text.map_or(MarkerText::None, |text| {
+        // SAFETY: a `message` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
         MarkerText::C(unsafe { CText::new(text) })
     });
     MarkerEvent {

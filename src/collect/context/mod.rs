@@ -30,7 +30,7 @@
 //! The rules of callbacks are those of [`gputrail_interface`](gputrail_interface#rules-of-callbacks). A callback in Rust that panics is not called again. See [`Subscriber`] for what its drop waits for.
 //!
 //! ```no_run
-//! use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, Selection};
+//! use gputrail_collect::context::{BufferOptions, Context, RecordBuffer, RecordSelection};
 //! use gputrail_record::{Api, Kind};
 //!
 //! # fn main() -> Result<(), gputrail_collect::context::ToolError> {
@@ -42,7 +42,7 @@
 //!     }
 //! })?;
 //! let context = Context::new()?;
-//! context.trace_to(&buffer, Selection::kinds(&[Kind::API]))?;
+//! context.trace_to(&buffer, RecordSelection::kinds(&[Kind::API]))?;
 //! context.start()?;
 //! // ... the program calls OpenCL ...
 //! context.stop()?;

@@ -45,8 +45,8 @@ pub(super) unsafe fn text<'a>(kind: i32, message: *const c_void) -> MarkerText<'
 #[inline]
 pub(super) unsafe fn ascii<'a>(text: *const c_char) -> MarkerText<'a> {
     let text = NonNull::new(text.cast_mut());
-    // SAFETY: a `text` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
     text.map_or(MarkerText::None, |text| {
+        // SAFETY: a `text` that is not null ends with a zero, and lives and stays as it is for `'a` (`# Safety`).
         MarkerText::C(unsafe { CText::new(text) })
     })
 }

@@ -861,7 +861,7 @@ fn a_trace_lists_its_contents() {
     let devices = &info.devices;
     assert_eq!(
         format!("{devices:?}"),
-        r#"[TraceDevice { title: "CPU 0", name: "a device", vendor: "v", work: 2, links: [] }]"#
+        r#"[TraceDevice { title: "CPU 0", name: "a device", vendor: "v", work: 2, address: "0000:01:00.0", links: [] }]"#
     );
     let clocks = info.clocks.iter();
     let clocks: Vec<_> = clocks
