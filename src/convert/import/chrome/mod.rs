@@ -10,6 +10,11 @@
 //!    that they caused, everything else as slices, instants, counters and flows. What overlaps without nesting gets rows of
 //!    its own.
 //!
+//! The rows of [`tables`](super::tables) are other rows: they have a process, a queue and a stage from the beginning, and their
+//! times are whole. Here lanes, begins and ends come first, and what names them last; both sort with
+//! [`Sorter`](gputrail_trace::sorter::Sorter). Work is found by its correlation id alone, in 24 bytes each, where `tables` sorts
+//! calls and work a second time.
+//!
 //! Memory: the budget for sorting (128 MiB), the window of the file, each name once (up to a limit), a few hundred bytes for
 //! each thread, and 24 bytes for each piece of device work.
 //!
