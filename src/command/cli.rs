@@ -73,7 +73,7 @@ pub enum Command {
     /// Internal: checks whether a library is a tool before a program loads it
     #[command(hide = true)]
     ProbeTool(ProbeTool),
-    /// What `demo --tool` records: the simulated program in a process of its own
+    /// The simulated program in a process of its own, which `demo --tool` records
     #[command(hide = true)]
     RunDemo(RunDemo),
 }
@@ -181,7 +181,7 @@ pub enum HotspotsFormat {
     Csv,
 }
 
-/// What `gputrail help` shows
+/// The topic of `gputrail help`
 #[derive(Args)]
 pub struct Help {
     /// A verb, such as record, or a page, such as markers

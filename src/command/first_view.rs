@@ -12,13 +12,13 @@ use gputrail_trace::model::{
 use gputrail_trace::perfetto::reader::TraceReplay;
 use serde_json::json;
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read as _};
 
 /// Most queues that are pinned.
 const MAX_QUEUES: usize = 4;
 /// Most processes whose rows are shown.
 const MAX_PROCESSES: usize = 2;
-/// Larger traces are not read for this: the UI has the groups of devices opened, and pins nothing.
+/// The part of a trace, unpacked, that decides: what is shown first must not take long to find.
 const MAX_BYTES: u64 = 256 << 20;
 /// Most series of numbered slices that are looked at.
 const MAX_SERIES: usize = 1 << 16;
@@ -36,12 +36,14 @@ struct Series {
     nanos: u64,
 }
 
+/// The rows of a trace, and how much each of them says.
 #[derive(Debug, Default)]
 struct FirstView {
     /// The rows of processes, by their names in the UI.
     processes: Vec<String>,
+    /// The titles of devices.
     agents: Vec<String>,
-    /// Device and name of each queue, and the time of its work, ns.
+    /// A pattern for the row of each queue, and the time of its work, ns.
     queues: Vec<(String, u64)>,
     /// A pattern for the name of each track, and its thread, if it is of one.
     tracks: Vec<(String, Option<ThreadId>)>,
@@ -53,9 +55,7 @@ struct FirstView {
 /// The commands for the UI, as JSON: its URL has them in `startupCommands`.
 pub fn commands(trace: &InputFile) -> Result<String> {
     let mut view = FirstView::default();
-    if trace.file().metadata()?.len() <= MAX_BYTES {
-        TraceReplay::new(unpacked(trace)?).produce(&mut view)?;
-    }
+    TraceReplay::new(unpacked(trace)?.take(MAX_BYTES)).produce(&mut view)?;
     Ok(view.commands())
 }
 
@@ -199,7 +199,8 @@ impl Consumer for FirstView {
     }
 }
 
-/// `text` as a regular expression that finds this text alone.
+/// `text` as a regular expression of JavaScript that finds this text alone. Escapes of other letters, which a crate for Rust's
+/// expressions writes, are errors in its strict mode.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for letter in text.chars() {

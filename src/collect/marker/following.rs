@@ -1,4 +1,4 @@
-//! What a marker does besides its record: it gives external ids to what happens in ranges, begins and ends ranges that are
+//! The effects of a marker besides its record: it gives external ids to what happens in ranges, begins and ends ranges that are
 //! counted, and calls back subscribers.
 
 use crate::correlation::HostThread;

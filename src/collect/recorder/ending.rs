@@ -1,4 +1,4 @@
-//! What is committed goes to the capture: when somebody asks for it, and at the end of the recording and of the process.
+//! The way of committed records to the capture: when somebody asks for it, and at the end of the recording and of the process.
 
 use super::Recorder;
 use crate::process;

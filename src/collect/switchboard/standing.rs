@@ -17,7 +17,7 @@ use std::fmt::Display;
 pub(crate) type RequestOf<R> =
     Box<dyn Fn(&AgentService<R>, AgentId) -> Result<R, <R as AgentRequest>::Error> + Send + Sync>;
 
-/// What a context asks of all agents.
+/// A request of a context to all agents.
 pub(crate) enum ForAll {
     /// That they are sampled, and how their samples are delivered.
     Samples(RequestOf<Request>, Deliver),

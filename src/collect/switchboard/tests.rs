@@ -610,3 +610,16 @@ fn a_thread_that_waits_gets_a_block_that_an_idle_one_holds_partly_filled() {
     }
     assert_eq!(buffer.dropped(), [0; gputrail_record::KINDS]);
 }
+
+#[test]
+fn slow_calls_are_counted_while_the_table_has_a_watch() {
+    let board = Switchboard::new();
+    assert!(!board.slow_calls().are_there());
+    let slow = board.watch_slow_calls(Duration::from_secs(1), || {});
+    board.slow_calls().call_took(1);
+    board.slow_calls().call_took(u64::MAX);
+    assert_eq!(slow.count(), 1);
+    slow.end();
+    board.slow_calls().call_took(u64::MAX);
+    assert!(!board.slow_calls().are_there());
+}

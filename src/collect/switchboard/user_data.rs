@@ -1,4 +1,4 @@
-//! What subscribers leave in the calls in progress, for each part of a call.
+//! The data that subscribers leave in the calls in progress, for each part of a call.
 
 use super::interest::{SUBSCRIBERS, SubscriberSet};
 use gputrail_record::{Domain, Kind, Operation, WorkId};

@@ -78,7 +78,7 @@ fn output_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What to keep of the inputs
+/// The part of the inputs that is kept
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Selection")]
 pub struct Selection {

@@ -75,7 +75,7 @@ pub struct Counting {
     #[arg(long, value_name = "N", conflicts_with = "counters_period")]
     pub counters_per_pass: Option<NonZeroU32>,
 
-    /// What runs once for each pass: `kernel`, each kernel, with its memory restored; or `application`, the whole program,
+    /// The part that runs once for each pass: `kernel`, each kernel, with its memory restored; or `application`, the whole program,
     /// whose later runs read nothing from a pipe or terminal and whose output is not shown. Its kernels are to be the same in each run
     #[arg(
         long,
@@ -87,7 +87,7 @@ pub struct Counting {
     pub replay: Replay,
 }
 
-/// What runs once for each pass.
+/// The part of a program that runs once for each pass.
 #[derive(Copy, Clone, Default, PartialEq, Eq, ValueEnum)]
 pub enum Replay {
     /// Each kernel

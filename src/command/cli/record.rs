@@ -30,7 +30,7 @@ pub struct Record {
     #[arg(long, value_name = "SIZE", default_value = "64K")]
     pub buffer_size: Size,
 
-    /// What to do when the memory is full: `lossless` lets threads wait where they can (up to 1024 at a time, and not in
+    /// The policy when the memory is full: `lossless` lets threads wait where they can (up to 1024 at a time, and not in
     /// callbacks or signal handlers), `discard` drops records and counts them
     #[arg(long, value_name = "POLICY", default_value = "lossless")]
     pub policy: Policy,
@@ -171,7 +171,7 @@ impl FromStr for Trigger {
     }
 }
 
-/// What to record and when
+/// The selection of what is recorded, and when
 #[derive(Args)]
 #[command(next_help_heading = "What to record, and when")]
 pub struct Scope {

@@ -1,4 +1,4 @@
-//! What the session's thread shares with those who command it, and with the collectors.
+//! The state that the session's thread shares with those who command it, and with the collectors.
 
 use crate::session::control::Requests;
 use gputrail_buffer::platform::sync::lock_std;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the session's thread shares with those who command it.
+/// The state that the session's thread shares with those who command it.
 pub(super) struct SessionShared {
     pub wake: OwnedFd,
     /// See [`Arrivals::first_ended`](super::Arrivals::first_ended).
