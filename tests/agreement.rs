@@ -172,7 +172,7 @@ fn declare(trace: &mut Exporter<'_>) -> std::io::Result<()> {
     trace.begin(&TraceHeader {
         identity: 3,
         clocks: SystemClocks {
-            boottime: START,
+            boottime: Nanos(START),
             ..SystemClocks::default()
         },
         ..TraceHeader::default()
@@ -416,7 +416,7 @@ fn write(trace: &mut Exporter<'_>, records: &[Record]) -> std::io::Result<serde_
                 }
                 expected.push(json!({
                     "start": start, "event": event, "duration": duration, "gpu": queue, "context": [PID, 3],
-                    "submission": (*correlation != 0).then_some(*correlation as u32), "queue": format!("GPU {queue} · {PID} · queue {queue}"),
+                    "submission": (*correlation != 0).then_some(*correlation as u32), "queue": format!("GPU {queue} ·  queue    {queue}"),
                     "stage": shown(NAMES[*name]), "category": if *kernel { 2 } else { 0 }, "launch": launch, "waits": waits,
                     "kernel": [kernel.then_some(shown(NAMES[*name])), "void f()", "arch"], "arguments": arguments,
                     "details": details,
@@ -434,7 +434,7 @@ fn write(trace: &mut Exporter<'_>, records: &[Record]) -> std::io::Result<serde_
                 let counters = counters.iter().zip(COUNTERS);
                 let counters: Vec<_> = counters
                     .map(|(told, (name, _))| {
-                        let name = format!("GPU {block} {name} · {PID}");
+                        let name = format!("GPU {block} {name}");
                         json!([name, told[0], told[1]])
                     })
                     .collect();

@@ -37,10 +37,10 @@ fn write(stream: &mut Stream<'_>, losses: u64) -> std::io::Result<()> {
     stream.consumer.begin(&TraceHeader {
         identity: 1,
         clocks: SystemClocks {
-            boottime: START,
-            monotonic: START - 500,
-            monotonic_raw: START - 900,
-            realtime: 1_700_000_000_000_000_000,
+            boottime: Nanos(START),
+            monotonic: Nanos(START - 500),
+            monotonic_raw: Nanos(START - 900),
+            realtime: Nanos(1_700_000_000_000_000_000),
         },
         machine: Machine {
             host: "build-host".into(),
@@ -85,8 +85,8 @@ fn write(stream: &mut Stream<'_>, losses: u64) -> std::io::Result<()> {
         one_process(stream, ProcessIndex(index), pid)?;
     }
     stream.consumer.clocks(&SystemClocks {
-        boottime: START + 200_000_000,
-        monotonic: START + 200_000_000 - 500,
+        boottime: Nanos(START + 200_000_000),
+        monotonic: Nanos(START + 200_000_000 - 500),
         ..SystemClocks::default()
     })?;
     let at = Nanos(START + 20_000);

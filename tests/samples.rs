@@ -250,12 +250,7 @@ fn perfetto_draws_a_flame_graph_of_samples() {
     let frames: Vec<String> = frames.into_iter().map(|(name, _)| name).collect();
     assert_eq!(
         frames,
-        [
-            "GPU 0 · queue 00",
-            "saxpy",
-            "saxpy.cl:4",
-            "v_fma_f32  @0x10"
-        ]
+        ["GPU 0 · queue 0", "saxpy", "saxpy.cl:4", "v_fma_f32  @0x10"]
     );
     let hot: i64 = trace.value(
         "select count(*) from cpu_profile_stack_sample s join stack_profile_callsite c on c.id = s.callsite_id

@@ -39,7 +39,7 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     // Nodes that convert their own ranks into one folder would each align to another rank.
     let inputs = inputs.with_alignment(!arguments.no_align && !format.is_folder());
     let selection = selection(&arguments.selection);
-    refuse_compression(arguments.contents, format)?;
+    refuse_contents(arguments.contents, format)?;
     if arguments.dry_run {
         return list_contents(&Conversion::of(inputs).select(selection), format);
     }
@@ -85,21 +85,23 @@ fn refuse_without_events(outcome: &Outcome) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses to compress the packets of an output that has none.
-fn refuse_compression(contents: Contents, format: OutputFormat) -> anyhow::Result<()> {
+/// Refuses options that say how a Perfetto trace is made, where the output is none.
+fn refuse_contents(contents: Contents, format: OutputFormat) -> anyhow::Result<()> {
     let instead = match format {
         OutputFormat::Json => "; an output called .json.gz is packed",
         OutputFormat::Parquet => "; Parquet files are packed in any case",
-        OutputFormat::Csv => "",
-        OutputFormat::Perfetto | OutputFormat::CompressedPerfetto | OutputFormat::PackedJson => {
-            return Ok(());
-        }
+        OutputFormat::Csv | OutputFormat::PackedJson => "",
+        OutputFormat::Perfetto | OutputFormat::CompressedPerfetto => return Ok(()),
     };
-    if contents.compress {
+    if contents.compress && format != OutputFormat::PackedJson {
         bail!("--compress packs Perfetto traces{instead}")
-    } else {
-        Ok(())
     }
+    if contents.device_rows && format.is_folder() {
+        bail!(
+            "--device-rows arranges the rows of traces; the tables name device and queue of all work"
+        )
+    }
+    Ok(())
 }
 
 /// Lists the contents of the inputs, as far as they are selected, and what the output would leave out.

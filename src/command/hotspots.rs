@@ -9,10 +9,10 @@ use crate::cli::{Hotspots as Arguments, HotspotsFormat};
 use crate::failure::Failure;
 use crate::figures::count;
 use crate::messages::say;
+use crate::terminal::has_colours;
 use crate::{input, stdout};
 use anyhow::anyhow;
 use gputrail_analysis::hotspots::{HotspotAnalysis, HotspotReport, KernelHotspots};
-use std::io::IsTerminal;
 use wildmatch::WildMatch;
 
 const NO_SAMPLES: &str = "no samples of the program counter. `gputrail record --pc-sampling` takes them, and so does \
@@ -38,8 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     match arguments.format {
         HotspotsFormat::Json => stdout::print_json(&json::write(&report, &wanted))?,
         _ => {
-            let colours = std::io::stdout().is_terminal()
-                && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+            let colours = has_colours(&std::io::stdout());
             let text = table::write(&report, &wanted, arguments.kernel.is_some(), colours);
             stdout::print_painted(&text)?;
         }

@@ -7,6 +7,7 @@ use crate::figures::{bytes, count, grouped, time};
 use crate::input::{Input, refuse_without_packets, unpacked};
 use crate::lines::{Lines, span};
 use crate::report::problems;
+use crate::terminal::Style;
 use crate::trace::TraceOrder;
 use crate::{contents, stdout};
 use anyhow::{Context, anyhow};
@@ -43,8 +44,18 @@ pub fn run(arguments: &Info) -> Result<u8, Failure> {
             return Ok(problems(&report));
         }
     };
-    stdout::print(&text)?;
+    stdout::print_styled(&text, style)?;
     Ok(if is_sound { 0 } else { DAMAGED })
+}
+
+/// How a line stands out: the first names the file, and what is lost, missing or damaged is in lines of those names.
+fn style(line: &str) -> Style {
+    let mut words = line.split_whitespace();
+    match (words.next(), words.next()) {
+        (Some("lost"), Some(what)) if what != "nothing" => Style::Loss,
+        (Some("missing" | "damaged"), _) => Style::Loss,
+        _ => stdout::heading(line),
+    }
 }
 
 /// The number of samples, of dropped and of invalid ones, and how many samples one sample of the flame graph stands

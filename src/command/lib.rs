@@ -45,6 +45,7 @@ mod stdout;
 mod summary;
 mod summary_text;
 mod tables;
+mod terminal;
 mod tools;
 mod trace;
 mod view;
@@ -54,8 +55,7 @@ pub use carried::{Carried, CarriedLibrary};
 use clap::Parser;
 use cli::Command;
 use failure::{FAILED, Failure, in_words};
-use gputrail_record::printable_lines;
-use messages::say;
+use gputrail_record::{printable, printable_lines};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -120,7 +120,8 @@ pub fn run(carried: Carried) -> ExitCode {
     match result {
         Ok(code) => code.into(),
         Err(failure) => {
-            say!("{}", in_words(&failure.error));
+            let words = printable(&in_words(&failure.error)).into_owned();
+            messages::say_styled(&words, |_| terminal::Style::Loss);
             failure.code.into()
         }
     }

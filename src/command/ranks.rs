@@ -236,8 +236,8 @@ impl<'a> RankProfile<'a> {
         self.out.begin(&TraceHeader {
             identity: mixed([self.job.seed, self.rank, 0, 0]),
             clocks: SystemClocks {
-                boottime: BEGIN,
-                realtime: BEGIN,
+                boottime: Nanos(BEGIN),
+                realtime: Nanos(BEGIN),
                 ..SystemClocks::default()
             },
             ..TraceHeader::default()

@@ -119,7 +119,7 @@ pub fn problems(report: &Report) -> u8 {
 pub fn trace_line(path: &Path, length: u64) -> String {
     let path = path.display();
     let text = format!(
-        "trace: {path} ({}); `gputrail view {path}` opens it, or https://ui.perfetto.dev (\"Open trace file\")",
+        "trace: {path} ({}); `gputrail view {path}` opens it, or https://ui.perfetto.dev",
         bytes(length)
     );
     printable(&text).into_owned()

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::tables::{self, Table};
+use crate::terminal::{Style, has_colours, painted};
 use gputrail_record::{printable_json, printable_lines};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -9,6 +10,21 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 /// the reader has closed the pipe, the rest is dropped silently.
 pub fn print(text: &str) -> Result<(), Failure> {
     print_painted(&printable_lines(text))
+}
+
+/// [`print`], with styles for a terminal.
+pub fn print_styled(text: &str, style: impl Fn(&str) -> Style) -> Result<(), Failure> {
+    let colours = has_colours(&io::stdout());
+    print_painted(&painted(&printable_lines(text), colours, style))
+}
+
+/// Lines below a heading are indented.
+pub fn heading(line: &str) -> Style {
+    if line.starts_with(' ') {
+        Style::Plain
+    } else {
+        Style::Heading
+    }
 }
 
 /// Prints lines that have sequences of our own for a terminal.
@@ -41,6 +57,7 @@ pub fn print_tables(tables: &[Table], format: tables::Format) -> Result<(), Fail
     match format {
         tables::Format::Json => print_json(&text),
         tables::Format::Csv => print_csv(&text),
-        tables::Format::Table | tables::Format::Markdown => print(&text),
+        tables::Format::Table => print_styled(&text, heading),
+        tables::Format::Markdown => print(&text),
     }
 }

@@ -1,8 +1,9 @@
 //! The summary at the end of a recording: what was recorded, what failed, and what took the time.
 
 use crate::figures::{count, grouped, shortened_apart, time};
-use crate::messages::say_lines;
+use crate::messages::say_styled;
 use crate::report::trace_line;
+use crate::terminal::Style;
 use crate::trace::Made;
 use gputrail_analysis::summary::{Distribution, FunctionSummary, GpuSummary, Summary};
 use gputrail_collect::counting::CounterChoice;
@@ -10,10 +11,18 @@ use gputrail_interface::counting::CountingMode;
 use gputrail_record::{Nanos, OperationGroup, printable};
 use gputrail_trace::capture::Report;
 use gputrail_trace::model::Work;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Maximum number of lines of each list.
 const MAX_LINES: usize = 5;
+
+/// The titles of the tables.
+const TITLES: [&str; 3] = [
+    "kernels with most time",
+    "calls with most time",
+    "ranges with most time",
+];
 
 /// Facts about a trace that it does not contain.
 #[derive(Default)]
@@ -44,7 +53,18 @@ pub fn print(made: &Made, known: &TraceFacts<'_>) {
     }
     let length = std::fs::metadata(&made.path).map_or(0, |data| data.len());
     text += &trace_line(&made.path, length);
-    say_lines(&text);
+    say_styled(&text, style);
+}
+
+/// How a line of the summary stands out.
+fn style(line: &str) -> Style {
+    if line.starts_with("LOST: ") || line.starts_with("MISSING: ") || line.ends_with(" failed:") {
+        Style::Loss
+    } else if TITLES.iter().any(|title| line.starts_with(title)) {
+        Style::Heading
+    } else {
+        Style::Plain
+    }
 }
 
 fn summary(report: &Report, summary: &Summary, known: &TraceFacts<'_>) -> String {
@@ -55,12 +75,13 @@ fn summary(report: &Report, summary: &Summary, known: &TraceFacts<'_>) -> String
     failures(&mut text, summary);
     let (kernels, calls) = (kernels(summary), calls(summary));
     let all = |rows: &[TimesRow]| rows.iter().map(|(_, times)| times.total).sum();
-    let _ = table(&mut text, "kernels with most time", &kernels, all(&kernels));
-    let _ = table(&mut text, "calls with most time", &calls, all(&calls));
+    let [of_kernels, of_calls, of_ranges] = TITLES;
+    let _ = table(&mut text, of_kernels, &kernels, all(&kernels));
+    let _ = table(&mut text, of_calls, &calls, all(&calls));
     // Ranges nest: each one has its share of the whole recording.
     let length = summary.span();
     let length = length.map_or(0, |(first, last)| last.0.saturating_sub(first.0));
-    let _ = table(&mut text, "ranges with most time", &ranges(summary), length);
+    let _ = table(&mut text, of_ranges, &ranges(summary), length);
     for gpu in summary.gpus() {
         device(&mut text, &gpu, summary);
     }
@@ -183,7 +204,33 @@ fn kernels(summary: &Summary) -> Vec<TimesRow> {
 fn ranges(summary: &Summary) -> Vec<TimesRow> {
     let ranges = summary.ranges().into_iter();
     let ended = ranges.filter(|range| range.times.count > 0);
-    ended.map(|range| (range.name, range.times)).collect()
+    series(ended.map(|range| (range.name, range.times)).collect())
+}
+
+/// Rows whose names differ in the number at their end are one row: `step *` of `step 1` and `step 2`.
+fn series(single: Vec<TimesRow>) -> Vec<TimesRow> {
+    let mut rows: Vec<TimesRow> = Vec::new();
+    // The row of each name without its number.
+    let mut numbered: HashMap<String, usize> = HashMap::new();
+    for (name, times) in single {
+        let begin = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let is_numbered = begin.len() < name.len() && !begin.is_empty();
+        match numbered.get(begin) {
+            Some(place) if is_numbered => {
+                let (row, sum) = &mut rows[*place];
+                *row = format!("{begin}*");
+                sum.merge(&times);
+            }
+            _ => {
+                if is_numbered {
+                    numbered.insert(begin.to_owned(), rows.len());
+                }
+                rows.push((name, times));
+            }
+        }
+    }
+    rows.sort_by_key(|(_, times)| std::cmp::Reverse(times.total));
+    rows
 }
 
 /// Functions by time. Functions that only query information share one line.
@@ -389,5 +436,50 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
             "and {} that could not be read",
             count((report.findings.len() - MAX_LINES) as u64, "more place")
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str, total: u64) -> TimesRow {
+        let mut times = Distribution::default();
+        times.add(total);
+        (name.to_owned(), times)
+    }
+
+    #[test]
+    fn numbered_names_are_one_row() {
+        let rows = [
+            ("warm up", 5),
+            ("step 1", 10),
+            ("step 2", 20),
+            ("epoch 1", 7),
+            ("12", 1),
+            ("13", 1),
+            ("step 10", 30),
+        ];
+        let rows = series(rows.map(|(name, total)| row(name, total)).into());
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(name, times)| (&**name, times.count, times.total))
+            .collect();
+        let expected = [
+            ("step *", 3, 60),
+            ("epoch 1", 1, 7),
+            ("warm up", 1, 5),
+            ("12", 1, 1),
+            ("13", 1, 1),
+        ];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn what_is_lost_and_what_is_a_title_stand_out() {
+        assert_eq!(style("LOST: 3 records dropped"), Style::Loss);
+        assert_eq!(style("2 calls failed:"), Style::Loss);
+        assert_eq!(style("calls with most time:   total"), Style::Heading);
+        assert_eq!(style("nothing was lost"), Style::Plain);
     }
 }

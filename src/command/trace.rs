@@ -77,6 +77,7 @@ impl TraceOrder<'_> {
         Options {
             arguments: contents.arguments,
             raw_samples: contents.raw_samples,
+            device_rows: contents.device_rows,
             machine: Machine::this(),
             ..Options::default()
         }

@@ -36,7 +36,7 @@ use super::export::{ChromeWriter, CsvFolder, NoRows, RowWriter, schema};
 use super::import::{InputFile, InputFormat, Recording};
 use gputrail_trace::capture::Options;
 use gputrail_trace::filter::Filter;
-use gputrail_trace::model::{Consumer, Producer};
+use gputrail_trace::model::{Consumer, DeviceRows, Producer};
 use gputrail_trace::perfetto::{CompressedGroups, Exporter, merge};
 use gputrail_trace::selection::MarkerFinder;
 
@@ -140,6 +140,14 @@ impl Conversion {
     /// The errors of the consumer, and [`io::ErrorKind::InvalidInput`] if the selection names a call, slice or marker that the
     /// inputs do not have, or ends before it begins.
     pub fn pass_on(&self, consumer: &mut dyn Consumer) -> io::Result<Outcome> {
+        if self.inputs.options().device_rows {
+            self.pass_on_selected(&mut DeviceRows::new(consumer))
+        } else {
+            self.pass_on_selected(consumer)
+        }
+    }
+
+    fn pass_on_selected(&self, consumer: &mut dyn Consumer) -> io::Result<Outcome> {
         if self.selection.is_everything() {
             let report = (&self.inputs).produce(consumer)?;
             return Ok(Outcome {
@@ -212,7 +220,9 @@ impl Conversion {
 
     /// Whether the packets of Perfetto traces are copied, not read and written again: nothing is selected.
     fn copies_packets(&self) -> bool {
-        self.selection.is_everything() && self.inputs.recordings().iter().any(is_trace)
+        self.selection.is_everything()
+            && !self.inputs.options().device_rows
+            && self.inputs.recordings().iter().any(is_trace)
     }
 
     /// Removes what the model leaves out of Perfetto traces from a report: copies of their packets have it.

@@ -386,7 +386,7 @@ impl Consumer for Filter<'_> {
     }
 
     fn begin(&mut self, header: &TraceHeader) -> io::Result<()> {
-        let begin = header.clocks.boottime;
+        let begin = header.clocks.boottime.0;
         let (from, to) = (&self.selection.from, &self.selection.to);
         self.interval = (
             from.as_ref().map_or(0, |bound| bound.time(begin)),

@@ -4,7 +4,7 @@ use std::io;
 
 use super::capture::{Captures, Options, Report};
 use super::filter::Filter;
-use super::model::{Consumer, Producer};
+use super::model::{Consumer, DeviceRows, Producer};
 use super::perfetto::Exporter;
 use super::selection::{Selection, TimeBound};
 use gputrail_capture::Reader;
@@ -39,7 +39,14 @@ pub fn make_trace(
     observer: &mut dyn Consumer,
 ) -> Result<MadeTrace, MakeTraceError> {
     let captures = Captures::new(captures, options);
-    let mut consumers = (&mut trace, observer);
+    let mut rows;
+    let shown: &mut dyn Consumer = if options.device_rows {
+        rows = DeviceRows::new(&mut trace);
+        &mut rows
+    } else {
+        &mut trace
+    };
+    let mut consumers = (shown, observer);
     let (produced, left_out) = match options.from {
         None => (captures.produce(&mut consumers), 0),
         Some(from) => {

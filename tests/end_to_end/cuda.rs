@@ -1153,4 +1153,9 @@ fn a_trace_that_was_recorded_on_a_gpu_is_read() {
     assert_eq!(count("kernels", ""), 156);
     assert_eq!(count("operations", "copy host to device"), 6);
     assert_eq!(summary["devices"][0]["name"], "NVIDIA H200");
+    // The recording was off for seconds before, and took some milliseconds to end.
+    let length = summary["recording"][0]["value"].as_u64().unwrap();
+    assert_eq!(length / 1_000_000, 714);
+    let info = well(dir.gputrail(["info"]).arg(&trace)).text();
+    assert!(info.contains("715 ms of recording"), "{info}");
 }

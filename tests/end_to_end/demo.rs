@@ -4,6 +4,7 @@ use std::fs;
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
+use gputrail_harness::program::run;
 use gputrail_harness::trace::{Trace, packet_kinds};
 
 use crate::command::{TestDir, well};
@@ -141,6 +142,64 @@ fn a_compressed_trace_is_a_third_of_the_size_and_holds_the_same() {
 }
 
 #[test]
+fn all_queues_of_a_device_can_share_a_row() {
+    needs!(all_queues_of_a_device_can_share_a_row: Need::TraceProcessor);
+    let dir = TestDir::new();
+    let work = "select count(*), sum(dur) from gpu_slice";
+    let plain = demo(&dir).rows::<(i64, i64)>(work);
+    well(&mut dir.gputrail(["demo", "-q", "--device-rows", "-o", "made.pftrace"]));
+    well(&mut dir.gputrail([
+        "convert",
+        "-q",
+        "demo.pftrace",
+        "--device-rows",
+        "-o",
+        "converted.pftrace",
+    ]));
+    for name in ["made.pftrace", "converted.pftrace"] {
+        let mut trace = Trace::open(dir.join(name));
+        trace.assert_sound();
+        assert_eq!(trace.rows::<(i64, i64)>(work), plain, "{name}");
+        let rows: Vec<(String, i64)> = trace.rows(
+            "select t.name, count(distinct extract_arg(g.arg_set_id, 'queue')) from gpu_slice g \
+             join gpu_track t on g.track_id = t.id group by 1 order by 1",
+        );
+        let [(first, queues), (second, _)] = &rows[..] else {
+            panic!("{name}: {rows:?}");
+        };
+        assert_eq!(
+            [&**first, &**second],
+            ["GPU 0 · all queues", "GPU 1 · all queues"]
+        );
+        assert!(*queues > 2, "{name}: {rows:?}");
+    }
+    let refused =
+        run(&mut dir.gputrail(["convert", "demo.pftrace", "--device-rows", "-o", "tables/"]));
+    assert_eq!(refused.code(), 125);
+    assert!(
+        refused.stderr.contains("the tables name device and queue"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn rows_of_queues_stand_by_their_numbers_above_those_of_engines() {
+    needs!(rows_of_queues_stand_by_their_numbers_above_those_of_engines: Need::TraceProcessor);
+    let dir = TestDir::new();
+    let rows: Vec<(String,)> = demo(&dir).rows(
+        "select distinct t.name from gpu_slice g join gpu_track t on g.track_id = t.id where t.name glob 'GPU 0 *' \
+         order by lower(t.name)",
+    );
+    let words = |(name,): &(String,)| name.split_whitespace().collect::<Vec<_>>().join(" ");
+    let rows: Vec<String> = rows.iter().map(words).collect();
+    let is_queue = |row: &String| row.starts_with("GPU 0 · queue ");
+    let queues = rows.iter().take_while(|row| is_queue(row)).count();
+    assert!(queues > 1 && queues < rows.len(), "{rows:?}");
+    assert!(!rows[queues..].iter().any(is_queue), "{rows:?}");
+}
+
+#[test]
 fn memory_in_use_is_a_counter_of_each_device_and_ends_where_it_began() {
     needs!(memory_in_use_is_a_counter_of_each_device_and_ends_where_it_began: Need::TraceProcessor);
     let dir = TestDir::new();
@@ -172,7 +231,7 @@ fn concurrent_work_on_a_device_is_counted() {
         ("occupied %", "37"),
     ];
     let expected = expected.into_iter().flat_map(|(what, unit)| {
-        let name = move |gpu| format!("GPU {gpu} {what} (100 us mean) · 4000");
+        let name = move |gpu| format!("GPU {gpu} {what} (100 us mean)");
         [(name(0), unit.to_owned()), (name(1), unit.to_owned())]
     });
     let told = counters.iter();
@@ -186,7 +245,7 @@ fn concurrent_work_on_a_device_is_counted() {
     let under = |what: &str| {
         format!(
             "select sum(value * (next - ts)) from (select value, ts, lead(ts, 1, ts) over (partition by track_id \
-             order by ts, counter.id) next from counter join gpu_counter_track t on track_id = t.id where t.name glob '* {what} (100 us mean) ·*')"
+             order by ts, counter.id) next from counter join gpu_counter_track t on track_id = t.id where t.name glob '* {what} (100 us mean)')"
         )
     };
     let ran = trace.value::<f64>(

@@ -139,7 +139,9 @@ fn a_program_in_sycl_is_recorded_as_its_runtime_reports_it() {
     assert_eq!(fills, logged("urEnqueueUSMFill"));
     assert_eq!(copies, logged("urEnqueueUSMMemcpy"));
     assert_eq!(all - fills - copies, logged("urEnqueueKernelLaunch"));
-    // The compiler's names of types of C++.
+    // The compiler names kernels after types of C++; they are shown as C++ writes them.
+    let mangled: i64 = trace.value("select count(*) from gpu_slice where name glob '_Z*'");
+    assert_eq!(mangled, 0);
     let named: i64 =
         trace.value("select count(*) from gpu_slice where name glob '*sin_contig_kernel*'");
     assert_eq!(named, 10, "{}", ended.stderr);

@@ -530,7 +530,15 @@ fn objects_of_cuda_and_opencl_have_the_names_that_nvtx_gives_them() {
     let tracks: Vec<(String, String)> = trace.rows(
         "select s.name, t.name from gpu_slice s join gpu_track t on s.track_id = t.id order by s.ts",
     );
-    let last = |name: &str| name.rsplit(" · ").next().unwrap_or_default().to_owned();
+    let last = |name: &str| {
+        let words: Vec<&str> = name
+            .rsplit(" · ")
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
+        words.join(" ")
+    };
     let tracks: Vec<_> = tracks
         .into_iter()
         .map(|(name, track)| (name, last(&track)))

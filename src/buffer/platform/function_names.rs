@@ -12,6 +12,9 @@ static DEMANGLE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 type Demangle =
     unsafe extern "C" fn(*const c_char, *mut c_char, *mut usize, *mut c_int) -> *mut c_char;
 
+/// Before the name of a type. Compilers of SYCL name kernels after types (`_ZTS...`).
+const OF_TYPE: &str = "typeinfo name for ";
+
 /// The names of C++ runtimes. Python loads modules so that what they bring is found by its name only.
 const RUNTIMES: [&str; 2] = ["libstdc++.so.6", "libc++abi.so.1"];
 
@@ -53,7 +56,10 @@ pub fn demangled(name: &[u8]) -> Option<String> {
         .into_owned();
     // SAFETY: as above.
     unsafe { libc::free(text.cast()) };
-    Some(demangled)
+    Some(match demangled.strip_prefix(OF_TYPE) {
+        Some(of) => of.to_owned(),
+        None => demangled,
+    })
 }
 
 /// The function that a code address lies in, or else the file with the offset in it: `solver+0x11d3`. `None` if no file is

@@ -14,6 +14,10 @@ pub struct Contents {
     #[arg(long)]
     pub raw_samples: bool,
 
+    /// One row for each device of a process, instead of one for each queue; work has its queue as an argument
+    #[arg(long)]
+    pub device_rows: bool,
+
     /// Compress the trace; viewers open it without unpacking
     #[arg(long)]
     pub compress: bool,

@@ -176,6 +176,11 @@ impl Inputs {
         Inputs { options, ..self }
     }
 
+    /// How they are passed on.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// How many recordings are read at the same time, at most; the number of processors if it is not set. Memory for sorting
     /// is divided among them.
     pub fn with_jobs(self, jobs: usize) -> Inputs {

@@ -211,7 +211,7 @@ impl Consumer for Joined<'_> {
             return self.consumer.begin(header);
         };
         let mut has_common_clock = true;
-        match (first.realtime, own.realtime) {
+        match (first.realtime.0, own.realtime.0) {
             // Both are in the clock of one machine, as far as the files tell.
             (0, 0) => {
                 let hosts = [host, &header.machine.host];
@@ -221,9 +221,9 @@ impl Consumer for Joined<'_> {
             // From the clock of this recording to the time of day, and from there to the first clock.
             (of_first, realtime) => {
                 self.shift = realtime
-                    .wrapping_sub(own.boottime)
+                    .wrapping_sub(own.boottime.0)
                     .wrapping_sub(of_first)
-                    .wrapping_add(first.boottime);
+                    .wrapping_add(first.boottime.0);
             }
         }
         let alignment = self.meetings.align(&header.shared, self.shift);
@@ -239,7 +239,7 @@ impl Consumer for Joined<'_> {
 
     fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()> {
         self.consumer.clocks(&SystemClocks {
-            boottime: self.time(Nanos(clocks.boottime)).0,
+            boottime: self.time(clocks.boottime),
             ..*clocks
         })
     }

@@ -384,7 +384,7 @@ fn name_of(number: u32) -> String {
     match number {
         GRAPHS => "CUDA graphs".to_owned(),
         UNIFIED_MEMORY.. => "managed memory".to_owned(),
-        number => format!("stream {number:02}"),
+        number => format!("stream {number}"),
     }
 }
 

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::io;
 
 use super::agents::Agents;
-use super::process::ProcessStream;
+use super::process::{self, ProcessStream};
 use super::{Report, StreamOutput};
 use crate::model::{
     AgentIndex, Consumer, Machine, ProcessIndex, Producer, Stream, SystemClocks, TraceHeader,
 };
 use gputrail_buffer::clock::{HostClock, TickSource};
 use gputrail_capture::{CaptureFinding, FileHeader, Metadata, Reader};
-use gputrail_record::{AgentId, ClockSnapshot};
+use gputrail_record::{AgentId, ClockSnapshot, Nanos};
 
 /// Clock snapshots that follow another one within this time are left out, ns.
 const SNAPSHOT_SPACING: u64 = 500_000_000;
@@ -25,6 +25,8 @@ pub struct Options {
     pub arguments: bool,
     /// Whether each sample of the program counter is passed on singly, in addition to the counts.
     pub raw_samples: bool,
+    /// Whether all queues of a process on a device share a row.
+    pub device_rows: bool,
     /// The machine of the captures, if more than its name is known.
     pub machine: Machine,
     /// Whether the captures are being written, so that they have no end yet.
@@ -77,8 +79,8 @@ impl Producer for Captures<'_> {
     }
 }
 
-/// Begins the stream of a recording with what describes all of it: header, agents, clocks and attributes. Returns the indices
-/// of the agents of each process.
+/// Begins the stream of a recording with what describes all of it: header, agents, clocks, attributes and processes. Returns
+/// the indices of the agents of each process.
 pub(super) fn begin(
     processes: &[(&FileHeader, &Metadata)],
     clocks: &[SystemClocks],
@@ -103,6 +105,10 @@ pub(super) fn begin(
         consumer.clocks(clocks)?;
     }
     consumer.attributes(&attributes(processes))?;
+    // All of them at once: rows are named after their process if there are several.
+    for (place, (header, metadata)) in (0..).zip(processes) {
+        process::declare(consumer, ProcessIndex(place), header.process, metadata)?;
+    }
     Ok(indices)
 }
 
@@ -123,8 +129,7 @@ fn one(
         }
     };
     let names = Cow::Borrowed(capture.metadata());
-    let pid = capture.header().process;
-    let mut stream = ProcessStream::new(names, pid, process, host, agents, output)?;
+    let mut stream = ProcessStream::new(names, process, host, agents, output)?;
     let mut chunks = capture.chunks();
     chunks.each(|thread, record| stream.record(output, thread, record))?;
     let is_open = capture.is_open() && !output.options.is_growing;
@@ -226,15 +231,15 @@ impl Snapshots {
     /// left out.
     pub fn next(&mut self, snapshot: &ClockSnapshot) -> Option<SystemClocks> {
         let mut clocks = SystemClocks {
-            boottime: snapshot.boottime.0,
-            monotonic: snapshot.monotonic.0,
-            monotonic_raw: snapshot.monotonic_raw.0,
-            realtime: snapshot.realtime.0,
+            boottime: snapshot.boottime,
+            monotonic: snapshot.monotonic,
+            monotonic_raw: snapshot.monotonic_raw,
+            realtime: snapshot.realtime,
         };
-        let due = self
-            .latest
-            .map_or(0, |latest| latest.boottime.saturating_add(SNAPSHOT_SPACING));
-        if clocks.boottime == 0 || clocks.boottime < due {
+        let due = self.latest.map_or(0, |latest| {
+            latest.boottime.0.saturating_add(SNAPSHOT_SPACING)
+        });
+        if !clocks.boottime.is_some() || clocks.boottime.0 < due {
             return None;
         }
         let latest = self.latest.get_or_insert_default();
@@ -245,7 +250,7 @@ impl Snapshots {
             (&mut clocks.realtime, &mut latest.realtime),
         ] {
             if *clock < *latest {
-                *clock = 0;
+                *clock = Nanos::NONE;
             } else {
                 *latest = *clock;
             }

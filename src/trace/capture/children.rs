@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::stages::short_name;
+use super::stages;
 use crate::model::{
     EventArgument, Instant, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind, Value,
 };
@@ -108,10 +108,8 @@ fn kernel_name(metadata: &Metadata, kernel: KernelId) -> String {
     let Some(symbol) = metadata.kernels.get(&kernel) else {
         return "unknown kernel".to_owned();
     };
-    match metadata.string(symbol.demangled) {
-        "" => metadata.string(symbol.name).to_owned(),
-        demangled => short_name(demangled).to_owned(),
-    }
+    let name = metadata.string(symbol.name);
+    stages::kernel_name(name, metadata.string(symbol.demangled)).to_owned()
 }
 
 /// A workgroup, or all of them.

@@ -171,7 +171,7 @@ impl Devices {
         told.is_some().then_some(told)
     }
 
-    /// The name of a queue among those of the process: "GPU 0 · queue 01".
+    /// The name of a queue among those of the process: "GPU 0 · queue 1".
     pub fn queue_title(&self, metadata: &Metadata, id: QueueId) -> String {
         let record = metadata.queues.get(&id);
         let title = record.and_then(|queue| self.title(queue.agent));
@@ -639,14 +639,14 @@ fn event_of_runtime(process: ProcessIndex, work: WorkId) -> EventId {
     EventId(u64::from(process.0) << EventId::OWN_BITS | own)
 }
 
-/// The name of a queue on its agent. Numbers have two digits, so that viewers that sort names sort queues.
+/// The name of a queue on its agent.
 fn queue_name(metadata: &Metadata, record: Option<&record::Queue>) -> String {
     let own_name = record.map_or("", |queue| metadata.string(queue.name));
     match (own_name, record) {
         ("", Some(queue)) if queue.properties & queue_properties::COPY_ENGINE != 0 => {
-            format!("copy engine {:02}", queue.number)
+            format!("copy engine {}", queue.number)
         }
-        ("", Some(queue)) => format!("queue {:02}", queue.number),
+        ("", Some(queue)) => format!("queue {}", queue.number),
         ("", None) => "unknown queue".to_owned(),
         (name, _) => name.to_owned(),
     }

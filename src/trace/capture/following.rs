@@ -264,8 +264,8 @@ impl RunningStream {
                 ..Report::default()
             },
         };
-        let (names, pid) = (Cow::Owned(metadata), header.process);
-        let process = ProcessStream::new(names, pid, ProcessIndex(0), host, agents, &mut output)?;
+        let names = Cow::Owned(metadata);
+        let process = ProcessStream::new(names, ProcessIndex(0), host, agents, &mut output)?;
         Ok(Some(RunningStream {
             domains: process.domains(),
             process,

@@ -18,7 +18,9 @@ use super::ranges::Ranges;
 use super::sampling::{ProcessSamples, Ready};
 use super::thread_markers::ThreadMarkers;
 use crate::model::nesting::{Nested, Nesting};
-use crate::model::{AgentIndex, Parent, Process, ProcessIndex, Track, TrackIndex, TrackKind};
+use crate::model::{
+    AgentIndex, Consumer, Parent, Process, ProcessIndex, Track, TrackIndex, TrackKind,
+};
 use gputrail_buffer::clock::{self, HostClock};
 use gputrail_capture::Metadata;
 use gputrail_record::number_map::NumberMap;
@@ -124,35 +126,42 @@ pub(super) struct ProcessStream<'a> {
     pub(super) announced: Announced,
 }
 
+/// Declares a process.
+pub(super) fn declare(
+    consumer: &mut dyn Consumer,
+    index: ProcessIndex,
+    pid: ProcessId,
+    metadata: &Metadata,
+) -> io::Result<()> {
+    let text = |id: Option<StringId>| id.map_or("", |id| metadata.string(id));
+    let process = metadata.process;
+    let executable = text(process.map(|process| process.executable));
+    let command = text(process.map(|process| process.command));
+    let command: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
+    consumer.process(
+        index,
+        &Process {
+            pid,
+            name: match text(process.map(|process| process.name)) {
+                "" => executable.rsplit('/').next().unwrap_or(executable),
+                name => name,
+            },
+            rank: text(process.map(|process| process.rank)),
+            command: &command,
+            order: None,
+        },
+    )
+}
+
 impl<'a> ProcessStream<'a> {
-    /// Declares the process.
     pub fn new(
         metadata: Cow<'a, Metadata>,
-        pid: ProcessId,
         index: ProcessIndex,
         host: HostClock,
         agents: HashMap<AgentId, AgentIndex>,
         output: &mut StreamOutput<'_>,
     ) -> io::Result<ProcessStream<'a>> {
-        let text = |id: Option<StringId>| id.map_or("", |id| metadata.string(id));
-        let process = metadata.process;
-        let executable = text(process.map(|process| process.executable));
-        let command = text(process.map(|process| process.command));
-        let command: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
         let consumer = &mut *output.stream.consumer;
-        consumer.process(
-            index,
-            &Process {
-                pid,
-                name: match text(process.map(|process| process.name)) {
-                    "" => executable.rsplit('/').next().unwrap_or(executable),
-                    name => name,
-                },
-                rank: text(process.map(|process| process.rank)),
-                command: &command,
-                order: None,
-            },
-        )?;
         let times = metadata.snapshots.iter().map(|snapshot| snapshot.boottime);
         let began = times
             .filter(|time| time.is_some())

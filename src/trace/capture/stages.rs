@@ -75,9 +75,9 @@ impl ProcessStages {
         let name = symbol.map_or("", |symbol| metadata.string(symbol.name));
         let demangled = symbol.map_or("", |symbol| metadata.string(symbol.demangled));
         let kernel = NamedKernel {
-            name: match (short_name(demangled), name) {
-                ("", "") => format!("kernel {id}"),
-                ("", name) | (name, _) => name.to_owned(),
+            name: match kernel_name(name, demangled) {
+                "" => format!("kernel {id}"),
+                name => name.to_owned(),
             },
             demangled: demangled.to_owned(),
         };
@@ -90,6 +90,16 @@ impl ProcessStages {
         self.places.insert(id, place);
         self.kernels.push(kernel);
         &self.kernels[place]
+    }
+}
+
+/// What a kernel is called in traces, of its name and that name as C++ writes it, which is empty if it is none of C++.
+pub(super) fn kernel_name<'a>(name: &'a str, demangled: &'a str) -> &'a str {
+    match demangled {
+        "" => name,
+        // Compilers of SYCL name kernels after types.
+        kind if name.starts_with("_ZTS") => kind,
+        function => short_name(function),
     }
 }
 
@@ -130,7 +140,7 @@ pub fn short_name(demangled: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::short_name;
+    use super::{kernel_name, short_name};
 
     #[test]
     fn a_short_name_leaves_out_what_a_function_returns_and_takes() {
@@ -154,5 +164,13 @@ mod tests {
         ] {
             assert_eq!(short_name(demangled), short);
         }
+    }
+    #[test]
+    fn a_kernel_that_is_named_after_a_type_has_its_whole_name() {
+        let kind =
+            "main::{lambda(sycl::handler&)#1}::operator()(sycl::handler&) const::{lambda(auto)#1}";
+        assert_eq!(kernel_name("_ZTSZZ4mainENKUlRN4sycl", kind), kind);
+        assert_eq!(kernel_name("_Z4geluf", "gelu(float)"), "gelu");
+        assert_eq!(kernel_name("saxpy", ""), "saxpy");
     }
 }

@@ -70,7 +70,7 @@ pub struct Queue<'a> {
     pub context: ContextId,
     /// The API that the queue belongs to.
     pub domain: Domain,
-    /// Its name among the queues of the process on this agent: "queue 00".
+    /// Its name among the queues of the process on this agent: "queue 0".
     pub name: &'a str,
     /// Whether its commands may overtake each other.
     pub out_of_order: bool,

@@ -63,11 +63,11 @@ impl Machine {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemClocks {
     /// CLOCK_BOOTTIME, the clock of the trace.
-    pub boottime: u64,
+    pub boottime: Nanos,
     /// CLOCK_MONOTONIC.
-    pub monotonic: u64,
+    pub monotonic: Nanos,
     /// CLOCK_MONOTONIC_RAW.
-    pub monotonic_raw: u64,
+    pub monotonic_raw: Nanos,
     /// CLOCK_REALTIME.
-    pub realtime: u64,
+    pub realtime: Nanos,
 }

@@ -59,6 +59,7 @@ pub const LATEST: u64 = 1 << 62;
 mod agent;
 mod call;
 mod counter;
+mod device_rows;
 pub mod flame;
 pub mod gauges;
 mod header;
@@ -78,6 +79,7 @@ pub use agent::{Agent, LINK, Queue};
 pub use agent::{KIND, TITLE, TITLES as AGENT_TITLES, UNKNOWN_DEVICE, title as agent_title};
 pub use call::{Call, Function, Parameter};
 pub use counter::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
+pub use device_rows::DeviceRows;
 pub use header::{Machine, SharedEvent, SystemClocks, TraceHeader};
 pub use ids::{
     AgentIndex, CounterIndex, EventId, FlowId, FunctionIndex, ProcessIndex, QueueIndex,

@@ -145,6 +145,7 @@ impl KnownFunction {
             .map(|(name, value)| Annotation { name, value })
             .collect();
         let event = EventFields {
+            color: None,
             label: match self.name {
                 Some(name) => EventLabel::Name(name),
                 None => EventLabel::Text(&call.function.name),

@@ -16,6 +16,7 @@ use super::schema::{
     GpuCounterDescriptor, GpuCounterEvent, TracePacket, TracePacketDefaults, field,
 };
 use crate::model::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
+use gputrail_record::ProcessId;
 
 /// A block of counters, and its packet sequence.
 #[derive(Debug)]
@@ -27,12 +28,12 @@ pub(super) struct CounterTrack {
 }
 
 impl CounterTrack {
-    /// Describes block `number`, whose first counter has the number `first`.
+    /// Describes block `number` of a process, whose first counter has the number `first`.
     pub fn new<W: Write>(
         packets: &mut PacketWriter<W>,
         mut sequence: WrittenSequence,
-        number: u32,
-        first: u32,
+        (number, first): (u32, u32),
+        process: ProcessId,
         block: &CounterBlock,
     ) -> io::Result<CounterTrack> {
         sequence.restart(packets, TracePacketDefaults::default())?;
@@ -48,7 +49,7 @@ impl CounterTrack {
                 block_id: Some(number),
                 block_capacity: Some(block.counters.len() as u32),
                 name: Some(block.name.clone()),
-                description: block.over_time.then(|| OVER_TIME.to_owned()),
+                description: Some(block_description(process, block.over_time)),
                 counter_ids: (first..).take(block.counters.len()).collect(),
             }],
         };
@@ -102,8 +103,26 @@ impl CounterTrack {
     }
 }
 
-/// The description of blocks that are read at a period.
+/// The description of blocks that are read at a period, before the process.
 pub(super) const OVER_TIME: &str = "Read at a period";
+/// The description of other blocks, before the process.
+const OF_DISPATCHES: &str = "Counted";
+/// Before the id of a block's process.
+const PROCESS: &str = " in process ";
+
+fn block_description(process: ProcessId, over_time: bool) -> String {
+    let what = if over_time { OVER_TIME } else { OF_DISPATCHES };
+    format!("{what}{PROCESS}{}", process.0)
+}
+
+/// The process of a block with this description, and whether it is read at a period. `None` for those of other programs.
+pub(super) fn described_block(description: &str) -> Option<(ProcessId, bool)> {
+    let (what, process) = description.split_once(PROCESS)?;
+    let is_own = [OVER_TIME, OF_DISPATCHES].contains(&what);
+    let process = process.parse().ok().filter(|_| is_own)?;
+    Some((ProcessId(process), what == OVER_TIME))
+}
+
 /// Between the description of a counter and its unit, where Perfetto has none for it.
 const UNIT: &str = "; unit: ";
 

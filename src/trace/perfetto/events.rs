@@ -46,6 +46,8 @@ pub(super) struct EventFields<'a> {
     pub api: Option<super::schema::GpuApi>,
     /// Further values.
     pub annotations: &'a [Annotation<'a>],
+    /// Its color: viewers choose one for all events that have the same text here.
+    pub color: Option<&'a str>,
     /// The flows that pass through it.
     pub flows: &'a [FlowPoint],
 }
@@ -192,6 +194,9 @@ impl EventTrack {
         }
         for annotation in event.annotations {
             write_annotation(encoder, annotation);
+        }
+        if let Some(color) = event.color {
+            encoder.string(field::track_event::CORRELATION_ID_STR, color);
         }
         write_flows(encoder, event.flows);
         write_links(encoder, event.submitted, event.waited, event.api);

@@ -1,5 +1,6 @@
 //! The exporter of the model to a Perfetto trace: it decides which track shows an event, and under which name.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
@@ -8,6 +9,7 @@ use super::counters::CounterTrack;
 use super::events::{Annotation, EventFields, EventLabel, EventTrack};
 use super::names::{NumberedNames, Words};
 use super::packets::WrittenSequence;
+use super::rows::{self, RowName};
 use super::samples;
 use super::schema::trace_packet::Data;
 use super::schema::track_event::Type;
@@ -36,7 +38,7 @@ pub struct Exporter<'a> {
     tracks: Vec<TrackPlace>,
     queues: Vec<HardwareQueue>,
     /// The number of queues with each name.
-    queue_names: HashMap<String, u32>,
+    rows: HashMap<String, u32>,
     contexts: HashMap<(ProcessIndex, ContextId), GpuContext>,
     /// Blocks of counters; `None` until they are described.
     counters: Vec<Option<CounterTrack>>,
@@ -49,6 +51,8 @@ pub struct Exporter<'a> {
 /// The tracks of a process in the trace.
 struct ProcessPlace {
     name: String,
+    /// Its rank, if known.
+    rank: Option<String>,
     track: ProcessTrack,
     /// The track of notes about its recording.
     notes: EventTrack,
@@ -60,6 +64,9 @@ enum TrackPlace {
     Events(EventTrack),
     Samples(Box<StackTrack>),
 }
+
+/// The argument with the color of a marker.
+const COLOR: &str = "color";
 
 /// The entry of a table that an event refers to.
 fn declared<T>(entry: Option<T>) -> io::Result<T> {
@@ -95,7 +102,7 @@ impl<'a> Exporter<'a> {
             processes: Vec::new(),
             tracks: Vec::new(),
             queues: Vec::new(),
-            queue_names: HashMap::new(),
+            rows: HashMap::new(),
             contexts: HashMap::new(),
             counters: Vec::new(),
             last_counter: 0,
@@ -128,6 +135,16 @@ impl<'a> Exporter<'a> {
         agent.map_or(UNKNOWN_DEVICE, |agent| &agent.title)
     }
 
+    /// What the rows of a process on devices are called besides; empty for the only process.
+    fn row_process(&self, process: ProcessIndex) -> io::Result<String> {
+        let place = self.place(process)?;
+        Ok(match &place.rank {
+            Some(rank) => rank.clone(),
+            None if self.processes.len() > 1 => place.track.pid.0.to_string(),
+            None => String::new(),
+        })
+    }
+
     /// The arguments of an event, with numbers for their names.
     fn annotations<'v>(&mut self, arguments: &[EventArgument<'v>]) -> Vec<Annotation<'v>> {
         let annotation = |argument: &EventArgument<'v>| {
@@ -157,7 +174,14 @@ impl<'a> Exporter<'a> {
             Some(category) => category,
             None => declared(self.words.as_ref())?.marker,
         };
+        let color = arguments.iter().find(|argument| argument.name == COLOR);
+        let color = color.and_then(|argument| match argument.value {
+            Value::Text(color) => Some(Cow::Borrowed(color)),
+            Value::Int(color) => Some(Cow::Owned(format!("#{:08x}", color as u32))),
+            _ => None,
+        });
         let event = EventFields {
+            color: color.as_deref(),
             label,
             category,
             correlation: correlation.is_some().then_some(correlation.0),
@@ -211,6 +235,7 @@ impl Consumer for Exporter<'_> {
         let track = self.file.process(process, &name)?;
         self.processes.push(ProcessPlace {
             name: process.name.to_owned(),
+            rank: rows::rank(process.rank),
             track,
             notes: self.file.track(Some(track.uuid), "gputrail", None)?,
             work: WorkTrack::new(self.file.next_sequence()),
@@ -248,13 +273,16 @@ impl Consumer for Exporter<'_> {
 
     fn queue(&mut self, _: QueueIndex, queue: &Queue<'_>) -> io::Result<()> {
         let process = self.place(queue.process)?.track.pid;
-        let title = self.title(queue.agent);
-        let mut name = format!("{title} · {} · {}", process.0, queue.name);
+        let mut name = RowName {
+            device: self.title(queue.agent).to_owned(),
+            process: self.row_process(queue.process)?,
+            queue: queue.name.to_owned(),
+        };
         // Perfetto takes queues of one name for one queue.
-        let uses = self.queue_names.entry(name.clone()).or_default();
+        let uses = self.rows.entry(name.padded()).or_default();
         *uses += 1;
         if *uses > 1 {
-            name += &format!(" ({uses})");
+            name.queue += &format!(" ({uses})");
         }
         let gpu = match queue.agent {
             AgentIndex::UNKNOWN => 0,
@@ -270,7 +298,7 @@ impl Consumer for Exporter<'_> {
                 api: calls::context_api(queue.domain),
             });
         self.queues.push(HardwareQueue {
-            name,
+            name: name.padded(),
             description: if queue.out_of_order {
                 "out of order"
             } else {
@@ -285,8 +313,9 @@ impl Consumer for Exporter<'_> {
     fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
         let process = self.place(block.process)?.track.pid;
         let title = self.title(block.agent);
+        let row_process = self.row_process(block.process)?;
         let named = |counter: &CounterDescription| CounterDescription {
-            name: format!("{title} {} · {}", counter.name, process.0),
+            name: rows::counter_row(&format!("{title} {}", counter.name), &row_process),
             ..counter.clone()
         };
         let counters = block.counters.iter().map(named).collect();
@@ -298,7 +327,7 @@ impl Consumer for Exporter<'_> {
         let (number, first) = (index.0 + 1, self.last_counter + 1);
         self.last_counter += block.counters.len() as u32;
         let packets = &mut self.file.packets;
-        let track = CounterTrack::new(packets, sequence, number, first, &block)?;
+        let track = CounterTrack::new(packets, sequence, (number, first), process, &block)?;
         let place = index.0 as usize;
         if place >= self.counters.len() {
             self.counters.resize_with(place + 1, || None);

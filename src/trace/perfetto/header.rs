@@ -19,10 +19,10 @@ pub(super) fn snapshot(clocks: &SystemClocks) -> ClockSnapshot {
     ClockSnapshot {
         clocks: readings
             .into_iter()
-            .filter(|(_, time)| *time != 0)
+            .filter(|(_, time)| time.is_some())
             .map(|(clock, time)| Clock {
                 clock_id: Some(clock as u32),
-                timestamp: Some(time),
+                timestamp: Some(time.0),
                 ..Clock::default()
             })
             .collect(),

@@ -14,6 +14,7 @@ pub mod merge;
 mod names;
 mod packets;
 pub mod reader;
+mod rows;
 mod samples;
 pub mod schema;
 mod stacks;

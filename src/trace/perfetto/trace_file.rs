@@ -77,11 +77,11 @@ impl<'a> TraceFile<'a> {
             ..
         } = header;
         self.seed = *identity;
-        self.packets.set_start(clocks.boottime);
+        self.packets.set_start(clocks.boottime.0);
         self.describe(Data::ExtensionDescriptor(header::extensions()))?;
         self.describe(Data::TraceUuid(TraceUuid {
             msb: Some(mix(self.seed) as i64),
-            lsb: Some(mix(self.seed ^ clocks.boottime) as i64),
+            lsb: Some(mix(self.seed ^ clocks.boottime.0) as i64),
         }))?;
         self.clocks(clocks)?;
         self.describe(Data::SystemInfo(SystemInfo {
@@ -100,11 +100,11 @@ impl<'a> TraceFile<'a> {
     /// Writes the system clocks, read at one instant. No time in the trace is converted with them: they serve to merge
     /// it with other traces.
     pub fn clocks(&mut self, clocks: &SystemClocks) -> io::Result<()> {
-        if clocks.monotonic != 0 {
-            self.monotonic.push((clocks.boottime, clocks.monotonic));
+        if clocks.monotonic.is_some() {
+            self.monotonic.push((clocks.boottime.0, clocks.monotonic.0));
         }
         self.packets.message(&TracePacket {
-            timestamp: Some(clocks.boottime),
+            timestamp: Some(clocks.boottime.0),
             trusted_packet_sequence_id: Some(DESCRIPTIONS),
             data: Some(Data::ClockSnapshot(header::snapshot(clocks))),
             ..TracePacket::default()

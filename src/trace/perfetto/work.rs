@@ -41,7 +41,7 @@ pub(super) struct GpuContext {
 /// A queue of a device, in one process.
 #[derive(Clone, Debug)]
 pub(super) struct HardwareQueue {
-    /// Its name, unique among the queues of the trace.
+    /// The name of its row, unique among those of the trace.
     pub name: String,
     /// Further properties, as text.
     pub description: &'static str,
@@ -53,7 +53,7 @@ pub(super) struct HardwareQueue {
 }
 
 #[inline(always)]
-fn write_detail(packet: &mut ShortFields<'_>, name: [u8; 8], value: Option<i64>) {
+fn write_detail(packet: &mut ShortFields<'_>, name: [u8; 11], value: Option<i64>) {
     if let Some(value) = value {
         let message = packet.open(field::gpu_render_stage_event::EXTRA_DATA);
         packet.constant(name);
@@ -290,10 +290,14 @@ impl WorkTrack {
         packet.short_fields(
             #[inline(always)]
             |fields| {
-                // Negative before the start, with the names of OpenCL's profiling. A name is field 1 and takes six bytes.
+                // Negative before the start, with the names of OpenCL's profiling. A name is field 1 and takes nine bytes.
                 let since_start = |time: Nanos| time.0.wrapping_sub(start.0) as i64;
-                write_detail(fields, *b"\x0a\x06queued", work.queued.map(since_start));
-                write_detail(fields, *b"\x0a\x06submit", work.submitted.map(since_start));
+                write_detail(fields, *b"\x0a\x09queued ns", work.queued.map(since_start));
+                write_detail(
+                    fields,
+                    *b"\x0a\x09submit ns",
+                    work.submitted.map(since_start),
+                );
             },
         );
         write_properties(packet, work);

@@ -126,7 +126,7 @@ fn queues_of_two_processes_stand_on_rows_of_their_own() {
         "select gpu_track.name, process.pid from gpu_slice join gpu_track on gpu_slice.track_id = gpu_track.id \
          join process using (upid) order by 1",
     );
-    let names = [1, 2].map(|pid| (format!("GPU 0 · {pid} · queue 00"), pid));
+    let names = [1, 2].map(|pid| (format!("GPU 0 · {pid} ·  queue    0"), pid));
     assert_eq!(rows, names);
 }
 
@@ -163,16 +163,16 @@ fn launch_geometry_and_times_stand_beside_a_kernel() {
     let mut trace = opened(&[&making]);
     let said = trace.rows::<(String, String)>(
         "select key, display_value from gpu_slice join args using (arg_set_id) \
-         where key in ('description', 'queued', 'submit', 'submission_id') order by key",
+         where key in ('description', 'queued ns', 'submit ns', 'submission_id') order by key",
     );
     let expected = [
         (
             "description",
             "128 x 1 x 1 work-items in workgroups of 64 x 1 x 1",
         ),
-        ("queued", "-20"),
+        ("queued ns", "-20"),
         ("submission_id", "77"),
-        ("submit", "-10"),
+        ("submit ns", "-10"),
     ];
     assert_eq!(
         said,

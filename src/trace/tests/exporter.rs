@@ -34,10 +34,10 @@ fn declare(exporter: &mut Exporter<'_>) -> io::Result<()> {
     exporter.begin(&TraceHeader {
         identity: 7,
         clocks: SystemClocks {
-            boottime: 5_000_000_000,
-            monotonic: 4_000_000_000,
-            monotonic_raw: 4_100_000_000,
-            realtime: 1_700_000_000_000_000_000,
+            boottime: Nanos(5_000_000_000),
+            monotonic: Nanos(4_000_000_000),
+            monotonic_raw: Nanos(4_100_000_000),
+            realtime: Nanos(1_700_000_000_000_000_000),
         },
         ..TraceHeader::default()
     })?;
@@ -219,7 +219,7 @@ fn work_names_its_stage_queue_context_and_kernel() {
         .iter()
         .find(|specification| specification.iid == event.hw_queue_iid)
         .unwrap();
-    assert_eq!(queue.name(), "GPU 0 · 4242 · queue 0");
+    assert_eq!(queue.name(), "GPU 0 ·  queue    0");
     let context = interned
         .graphics_contexts
         .iter()

@@ -341,10 +341,10 @@ impl Consumer for Transcript {
 /// Passes on a stream with every kind of event, and every kind of value.
 fn everything(consumer: &mut dyn Consumer) -> io::Result<()> {
     let clocks = |second: u64| SystemClocks {
-        boottime: second * 1_000_000_000,
-        monotonic: second * 1_000_000_000 - 500,
-        monotonic_raw: second * 1_000_000_000 - 900,
-        realtime: (1 << 60) + second * 1_000_000_000,
+        boottime: Nanos(second * 1_000_000_000),
+        monotonic: Nanos(second * 1_000_000_000 - 500),
+        monotonic_raw: Nanos(second * 1_000_000_000 - 900),
+        realtime: Nanos((1 << 60) + second * 1_000_000_000),
     };
     let machine = Machine {
         host: "machine".into(),

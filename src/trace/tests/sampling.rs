@@ -223,7 +223,7 @@ fn samples_become_a_flame_graph_down_to_the_instruction() {
     let (_, trace) = converted(&[making.capture()], &Options::default());
     let (stacks, times) = flame(&trace.packets);
     let frames = |last: [&str; 2]| {
-        let first = ["GPU 0 · queue 00", "saxpy"];
+        let first = ["GPU 0 · queue 0", "saxpy"];
         first
             .iter()
             .chain(&last)

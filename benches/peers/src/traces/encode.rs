@@ -38,7 +38,7 @@ fn encode(trace: &mut Exporter<'_>) -> std::io::Result<()> {
     let mut time = 1 << 40;
     trace.begin(&TraceHeader {
         clocks: SystemClocks {
-            boottime: time,
+            boottime: Nanos(time),
             ..SystemClocks::default()
         },
         ..TraceHeader::default()

@@ -18,6 +18,7 @@ use super::row::{Damage, Row, rows};
 use super::sqlite::{Database, TableInfo};
 use super::tables::{AgentHandle, AgentRow, ProcessHandle, ProcessRow, Tables, TextHandle};
 use super::{InputFile, Report};
+use gputrail_record::Nanos;
 use gputrail_trace::model::{Agent, Consumer};
 
 /// The time of a session whose start is not told: events before it have times, too.
@@ -230,7 +231,7 @@ impl<'e> Export<'e> {
             if let Some(utc) = Start::read(row)?.utc.filter(|utc| *utc > 0) {
                 export.start = utc;
                 let clocks = &mut export.tables.header.clocks;
-                (clocks.boottime, clocks.realtime) = (utc as u64, utc as u64);
+                (clocks.boottime, clocks.realtime) = (Nanos(utc as u64), Nanos(utc as u64));
             }
             Ok(())
         });

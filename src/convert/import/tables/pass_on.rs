@@ -125,11 +125,11 @@ impl Tables {
     }
 
     fn produce(mut self, consumer: &mut dyn Consumer) -> io::Result<RowCounts> {
-        if self.header.clocks.boottime == 0 {
-            self.header.clocks.boottime = self.rows.first_time();
+        if !self.header.clocks.boottime.is_some() {
+            self.header.clocks.boottime = Nanos(self.rows.first_time());
         }
         let clocks = &mut self.header.clocks;
-        if clocks.monotonic == 0 {
+        if !clocks.monotonic.is_some() {
             // Samples are placed by this clock.
             clocks.monotonic = clocks.boottime;
         }

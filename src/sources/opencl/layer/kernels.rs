@@ -12,6 +12,7 @@ use super::programs;
 use super::references::{ReferenceCounted, object};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
+use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_collect::process;
 use gputrail_interface::operations::resource;
@@ -225,6 +226,9 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     });
     let mut record = KernelSymbol::blank();
     record.name = names.string(&name);
+    if let Some(demangled) = function_names::demangled(name.as_bytes()) {
+        record.demangled = names.string(&demangled);
+    }
     record.module = programs::module(program);
     info.context = programs::context_of(program).unwrap_or_default();
     record.handle = kernel.into();

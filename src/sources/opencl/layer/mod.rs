@@ -39,6 +39,7 @@ use super::{DispatchTable, device, extension_table, ffi, functions, table};
 use completion::OUTSTANDING;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use ffi::*;
+use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::inside::{Uncancelled, contain};
 use gputrail_collect::process::{self, Current};
 use gputrail_collect::session::{self, AttachProgress};
@@ -158,6 +159,7 @@ unsafe fn initialise(
     }
     // SAFETY: `target` is not null, so that it leads to `entries` function pointers in the order of `cl_icd_dispatch`.
     let (layer, entries) = unsafe { dispatch::install(target, entries as usize) };
+    function_names::find_demangler();
     process::attach(&super::OpenCl);
     // SAFETY: the loader's places for the answer.
     unsafe {

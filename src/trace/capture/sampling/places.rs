@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::capture::stages;
 use gputrail_capture::Metadata;
 use gputrail_capture::code::CodeOffset;
 use gputrail_code::aggregate::Address;
@@ -36,9 +37,9 @@ impl Places {
 /// The name of a kernel.
 pub(super) fn kernel_name(metadata: &Metadata, kernel: KernelId) -> String {
     let symbol = metadata.kernels.get(&kernel);
-    let name = symbol.map_or("", |symbol| match metadata.string(symbol.demangled) {
-        "" => metadata.string(symbol.name),
-        demangled => crate::capture::stages::short_name(demangled),
+    let name = symbol.map_or("", |symbol| {
+        let name = metadata.string(symbol.name);
+        stages::kernel_name(name, metadata.string(symbol.demangled))
     });
     match (name, kernel) {
         ("", KernelId::NONE) => "code outside of kernels".to_owned(),

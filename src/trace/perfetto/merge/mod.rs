@@ -29,8 +29,8 @@ use super::trace_file::loss_statistics;
 use super::wire::Encoder;
 use gputrail_record::number_map::NumberMap;
 use rewrite::{
-    TracePart, interned, is_sound, of_machine, raw_fields, renamed, rewrite, shift_snapshot,
-    shifted, track_of,
+    TracePart, interned, is_sound, of_machine, raw_fields, renamed_counter, renamed_device,
+    rewrite, shift_snapshot, shifted, track_of, write_renamed,
 };
 
 /// Bits of an event id below the process's own number.
@@ -112,11 +112,12 @@ fn merge_all(
         .fold(0, u64::saturating_add);
     let ended_early = traces.iter().any(|(_, survey, _)| survey.ended_early);
     let of = traces.len() as u32;
-    for ((index, (source, _, placement)), map) in (0..).zip(traces).zip(maps) {
+    for ((index, (source, survey, placement)), map) in (0..).zip(traces).zip(maps) {
         let mut part = TracePart {
             index,
             of,
             placement,
+            process: survey.process,
             gpus: map,
             clocks: NumberMap::default(),
         };
@@ -281,7 +282,8 @@ impl<W: Write> Merging<W> {
                                 true
                             }
                             (field::track_descriptor::NAME, FieldValue::Bytes(name)) => {
-                                renamed(part, name, field::track_descriptor::NAME, out)
+                                let renamed = renamed_device(part, name);
+                                write_renamed(renamed, field::track_descriptor::NAME, out)
                             }
                             _ => false,
                         }
@@ -451,7 +453,7 @@ impl<W: Write> Merging<W> {
                         return self.counter_id(part, field, out);
                     }
                     (descriptor::SPECS, spec::NAME, FieldValue::Bytes(name)) => {
-                        return renamed(part, name, spec::NAME, out);
+                        return write_renamed(renamed_counter(part, name), spec::NAME, out);
                     }
                     (descriptor::BLOCKS, block::BLOCK_ID, FieldValue::Number(id)) => {
                         out.uint(block::BLOCK_ID, renumbered(&mut self.blocks, part, id));

@@ -7,6 +7,7 @@ use super::super::schema::field::{self, interned_gpu_render_stage_specification 
 use super::super::wire::Encoder;
 use super::place::Placement;
 use crate::model::AGENT_TITLES;
+use crate::perfetto::rows::{self, RowName};
 use gputrail_record::number_map::NumberMap;
 
 /// One of the traces.
@@ -15,6 +16,8 @@ pub(super) struct TracePart {
     /// The number of traces.
     pub of: u32,
     pub placement: Placement,
+    /// The first process.
+    pub process: Option<u32>,
     pub gpus: Vec<u32>,
     /// The default clock of each sequence's packets.
     pub clocks: NumberMap<u32, u32>,
@@ -145,7 +148,7 @@ pub(super) fn interned(part: &TracePart, data: &[u8], out: &mut Encoder) {
             let (queue::NAME, FieldValue::Bytes(name)) = (field.number, field.value) else {
                 return false;
             };
-            renamed(part, name, queue::NAME, out)
+            write_renamed(renamed_queue(part, name), queue::NAME, out)
         });
         out.close(open);
         true
@@ -153,33 +156,59 @@ pub(super) fn interned(part: &TracePart, data: &[u8], out: &mut Encoder) {
     out.close(open);
 }
 
-/// Writes field `number` with the name of a device's track as it is in the merged trace. `false` if it stays as it is.
-pub(super) fn renamed(part: &TracePart, name: &[u8], number: u32, out: &mut Encoder) -> bool {
-    let name = std::str::from_utf8(name).ok();
-    let renamed = name.and_then(|name| rename(part, name));
+/// Writes field `number` with a new name. `false` if there is none: the field stays as it is.
+pub(super) fn write_renamed(renamed: Option<String>, number: u32, out: &mut Encoder) -> bool {
     if let Some(name) = &renamed {
         out.string(number, name);
     }
     renamed.is_some()
 }
 
-/// A name that begins with a device, `GPU 0 memory in use`, as that of the device's number in the merged trace. Queues name
-/// their process, `GPU 0 · 7 · queue 00`: of another machine it becomes `7@1`. For counters, viewers add the machine.
-fn rename(part: &TracePart, name: &str) -> Option<String> {
+/// A name that begins with a device, `GPU 0 memory in use`, as that of the device's number in the merged trace. `None` for
+/// other names.
+pub(super) fn renamed_device(part: &TracePart, name: &[u8]) -> Option<String> {
+    rename_device(part, std::str::from_utf8(name).ok()?)
+}
+
+fn rename_device(part: &TracePart, name: &str) -> Option<String> {
     let (kind, rest) = name.split_once(' ')?;
     if !AGENT_TITLES.contains(&kind) {
         return None;
     }
     let (number, rest) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
     let new = *part.gpus.get(number.parse::<usize>().ok()?)?;
+    Some(format!("{kind} {new}{rest}"))
+}
+
+/// The process that a row names, as it is called in the merged trace: the row of a trace's only process names none.
+fn process(part: &TracePart, named: &str) -> String {
+    match named {
+        "" => part.process.map_or(String::new(), |pid| pid.to_string()),
+        named => named.to_owned(),
+    }
+}
+
+/// The name of a queue's row in the merged trace. The process `7` of another machine becomes `7@1`.
+fn renamed_queue(part: &TracePart, name: &[u8]) -> Option<String> {
+    let row = RowName::of(std::str::from_utf8(name).ok()?)?;
+    let mut process = process(part, &row.process);
     let machine = part.placement.machine;
-    let queue = rest.strip_prefix(" · ").filter(|_| machine > 0);
-    Some(
-        match queue.map(|of| of.split_at(of.find(' ').unwrap_or(of.len()))) {
-            Some((process, queue)) => format!("{kind} {new} · {process}@{machine}{queue}"),
-            None => format!("{kind} {new}{rest}"),
-        },
-    )
+    if machine > 0 && process.bytes().all(|byte| byte.is_ascii_digit()) && !process.is_empty() {
+        process += &format!("@{machine}");
+    }
+    let row = RowName {
+        device: rename_device(part, &row.device)?,
+        process,
+        queue: row.queue,
+    };
+    Some(row.padded())
+}
+
+/// The name of a counter's row in the merged trace. Viewers add the machine.
+pub(super) fn renamed_counter(part: &TracePart, name: &[u8]) -> Option<String> {
+    let (counter, named) = rows::counter_parts(std::str::from_utf8(name).ok()?);
+    let counter = rename_device(part, counter)?;
+    Some(rows::counter_row(&counter, &process(part, named)))
 }
 
 #[cfg(test)]
@@ -197,24 +226,36 @@ mod tests {
                 offset: 0,
                 trust: Trust::RealTime,
             },
+            process: Some(5),
             gpus: vec![4],
             clocks: NumberMap::default(),
         };
+        let queue = |machine, name: &str| renamed_queue(&part(machine), name.as_bytes());
+        let counter = |name: &str| renamed_counter(&part(0), name.as_bytes());
+        let device = |name: &str| renamed_device(&part(2), name.as_bytes());
+        for (machine, name, renamed) in [
+            (0, "GPU 0 · 7 · engine", "GPU 4 · 7 · engine"),
+            (2, "GPU 0 · 7 · engine", "GPU 4 · 7@2 · engine"),
+            (0, "GPU 0 ·  queue    1", "GPU 4 · 5 ·  queue    1"),
+            (2, "GPU 0 · engine", "GPU 4 · 5@2 · engine"),
+            (
+                2,
+                "GPU 0 · rank    3 · engine",
+                "GPU 4 · rank    3 · engine",
+            ),
+        ] {
+            assert_eq!(queue(machine, name).as_deref(), Some(renamed));
+        }
+        assert_eq!(counter("GPU 0 busy · 7").as_deref(), Some("GPU 4 busy · 7"));
+        assert_eq!(counter("GPU 0 busy").as_deref(), Some("GPU 4 busy · 5"));
         assert_eq!(
-            rename(&part(0), "GPU 0 · 7 · queue 01").as_deref(),
-            Some("GPU 4 · 7 · queue 01")
-        );
-        assert_eq!(
-            rename(&part(2), "GPU 0 · 7 · queue 01").as_deref(),
-            Some("GPU 4 · 7@2 · queue 01")
-        );
-        assert_eq!(
-            rename(&part(2), "CPU 0 memory in use").as_deref(),
+            device("CPU 0 memory in use").as_deref(),
             Some("CPU 4 memory in use")
         );
-        assert_eq!(rename(&part(0), "GPU 0").as_deref(), Some("GPU 4"));
+        assert_eq!(device("GPU 0").as_deref(), Some("GPU 4"));
         for other in ["gemm", "gemm 0 · 7", "GPU 1 · 7", "GPU zero", "GPU 0x"] {
-            assert_eq!(rename(&part(0), other), None, "{other}");
+            assert_eq!(device(other), None, "{other}");
+            assert_eq!(queue(0, other), None, "{other}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::super::reader::{Finding, Findings, Known, Packet, TraceInput, Visitor, rare, read};
 use super::super::schema::{
-    BuiltinClock, ClockSnapshot, GpuInfo, SystemInfo, TraceStats, field, gpu_info,
+    BuiltinClock, ClockSnapshot, GpuInfo, SystemInfo, TraceStats, TrackDescriptor, field, gpu_info,
     trace_stats::FinalFlushOutcome,
 };
 use super::BOOTTIME;
@@ -19,6 +19,8 @@ pub struct Survey {
     pub host: String,
     /// The time at which the machine was started, by its real-time clock, ns; `None` if unknown.
     pub started: Option<u64>,
+    /// The first process: rows of devices that name no process are its.
+    pub(super) process: Option<u32>,
     /// The devices.
     pub(super) gpus: Vec<gpu_info::Gpu>,
     /// Number of lost records.
@@ -53,6 +55,11 @@ impl Visitor for Survey {
                 if let (Some(boottime), Some(realtime)) = (time(BOOTTIME), time(REALTIME)) {
                     self.started = realtime.checked_sub(boottime);
                 }
+            }
+            field::trace_packet::TRACK_DESCRIPTOR if self.process.is_none() => {
+                let track = rare::<TrackDescriptor>(data).unwrap_or_default();
+                let pid = track.process.and_then(|process| process.pid);
+                self.process = pid.and_then(|pid| u32::try_from(pid).ok());
             }
             field::trace_packet::GPU_INFO => {
                 self.gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus

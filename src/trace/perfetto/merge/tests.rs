@@ -4,13 +4,14 @@ use super::*;
 use crate::model::{Consumer, Machine, SystemClocks, TraceHeader};
 use crate::perfetto::Exporter;
 use crate::perfetto::reader::{Known, Packet, Visitor, read};
+use gputrail_record::Nanos;
 
 /// A trace with clock snapshots only, one a second from `first` to `last`.
 fn readings(first: u64, last: u64) -> Vec<u8> {
     let clocks = |second: u64| SystemClocks {
-        boottime: second * 1_000_000_000,
-        monotonic: second * 1_000_000_000 - 5,
-        realtime: (1 << 60) | (second * 1_000_000_000),
+        boottime: Nanos(second * 1_000_000_000),
+        monotonic: Nanos(second * 1_000_000_000 - 5),
+        realtime: Nanos((1 << 60) | (second * 1_000_000_000)),
         ..SystemClocks::default()
     };
     let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
 //! The contents of a trace, and how complete it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Read;
 
 use super::check::{RECORDING, our_version, rare};
@@ -10,7 +10,7 @@ use super::tracks::{TrackId, TrackOf};
 use super::{
     EventKind, HostEvent, Known, Packet, ReadOutcome, TraceInput, Visitor, WorkEvent, field, read,
 };
-use crate::model::{self, AgentIndex};
+use crate::model::{self, AgentIndex, category};
 use crate::perfetto::schema::{
     BuiltinClock, ClockSnapshot, GpuInfo, PcSamples, SystemInfo, TraceAttributes, TraceStats,
     gpu_info, trace_attributes,
@@ -71,7 +71,8 @@ pub struct TraceContents {
     pub writer: String,
     /// The machine's name; empty if unknown.
     pub host: String,
-    /// From the first event to the end of the last, BOOTTIME ns; `None` without events.
+    /// From the first event of the program to the end of the last, BOOTTIME ns, without what is said about its recording;
+    /// `None` without events.
     pub span: Option<(Nanos, Nanos)>,
     /// Number and bytes of the packets, by the kind of their data (its field number).
     pub packets: BTreeMap<u32, (u64, u64)>,
@@ -170,6 +171,7 @@ fn info_of(source: TraceInput<'_>) -> TraceContents {
             info.devices[gpu].work = count;
         }
     }
+    info.span = reading.of_program.or(reading.span);
     info.clocks = clocks(&reading.snapshots);
     info.processes = processes(&outcome.known);
     info.outcome = outcome;
@@ -189,11 +191,24 @@ fn links(gpu: &gpu_info::Gpu) -> Vec<(String, String)> {
 #[derive(Debug, Default)]
 struct InfoReader {
     info: TraceContents,
+    /// The time of all events, and that of the program's own.
+    span: Span,
+    of_program: Span,
+    /// The tracks of events about the recording.
+    tracks_about_recording: HashSet<TrackId>,
     /// The number of open slices of each track.
     open: NumberMap<TrackId, u64>,
     /// The number of pieces of work of each device.
     work: NumberMap<u32, u64>,
     snapshots: BTreeMap<u32, u64>,
+}
+
+type Span = Option<(Nanos, Nanos)>;
+
+fn extend(span: &mut Span, start: Nanos, end: Nanos) {
+    let (first, last) = span.get_or_insert((start, end));
+    *first = start.min(*first);
+    *last = end.max(*last);
 }
 
 impl Visitor for InfoReader {
@@ -283,7 +298,10 @@ impl Visitor for InfoReader {
     }
 
     fn host(&mut self, _: PacketPosition, event: &HostEvent<'_>, _: &mut Findings) {
-        self.extend(event.time, event.time);
+        extend(&mut self.span, event.time, event.time);
+        if !self.is_about_recording(event) {
+            extend(&mut self.of_program, event.time, event.time);
+        }
         let info = &mut self.info;
         match event.kind {
             EventKind::Begin => {
@@ -307,8 +325,9 @@ impl Visitor for InfoReader {
     }
 
     fn work(&mut self, _: PacketPosition, event: &WorkEvent<'_>, _: &mut Findings) {
-        let end = event.start.0.saturating_add(event.duration.unwrap_or(0));
-        self.extend(event.start, Nanos(end));
+        let end = Nanos(event.start.0.saturating_add(event.duration.unwrap_or(0)));
+        extend(&mut self.span, event.start, end);
+        extend(&mut self.of_program, event.start, end);
         if event.details.untimed {
             self.info.untimed += 1;
         } else if event.details.unrecorded {
@@ -327,10 +346,20 @@ impl Visitor for InfoReader {
 }
 
 impl InfoReader {
-    fn extend(&mut self, start: Nanos, end: Nanos) {
-        let (first, last) = self.info.span.get_or_insert((start, end));
-        *first = start.min(*first);
-        *last = end.max(*last);
+    /// Whether an event says how the program was recorded, and not what it did.
+    fn is_about_recording(&mut self, event: &HostEvent<'_>) -> bool {
+        let about = [category::RECORDING, category::OVERHEAD];
+        match event.kind {
+            EventKind::Begin | EventKind::Instant => {
+                let is_about = about.contains(&event.category.text);
+                if is_about && self.tracks_about_recording.len() < MAX_TRACKS {
+                    self.tracks_about_recording.insert(event.track);
+                }
+                is_about
+            }
+            EventKind::End => self.tracks_about_recording.contains(&event.track),
+            EventKind::Counter | EventKind::Other => true,
+        }
     }
 
     /// Counts an instant that gputrail wrote about the recording.

@@ -21,10 +21,10 @@ use crate::perfetto::schema::{Trace, TracePacket, TraceStats, TrackDescriptor, t
 use gputrail_record::{CorrelationId, Domain, Nanos, ProcessId, ThreadId};
 
 const CLOCKS: SystemClocks = SystemClocks {
-    boottime: 1_000_000,
-    monotonic: 900_000,
-    monotonic_raw: 0,
-    realtime: 5_000_000,
+    boottime: Nanos(1_000_000),
+    monotonic: Nanos(900_000),
+    monotonic_raw: Nanos::NONE,
+    realtime: Nanos(5_000_000),
 };
 
 /// Calls that submit a kernel each, as (begin, end of the call, start of the kernel, how long it ran).

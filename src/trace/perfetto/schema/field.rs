@@ -458,6 +458,7 @@ pub mod track_event {
     pub const FLOW_IDS: u32 = 47;
     pub const TERMINATING_FLOW_IDS: u32 = 48;
     pub const CORRELATION_ID: u32 = 52;
+    pub const CORRELATION_ID_STR: u32 = 53;
     pub const CALLSTACK_IID: u32 = 56;
     pub const GPU_CORRELATION: u32 = 3000;
     pub const GPU_API: u32 = 3001;

@@ -812,6 +812,9 @@ pub struct TrackEvent {
     /// As flow_ids, and the flow ends here.
     #[prost(fixed64, repeated, packed = "false", tag = "48")]
     pub terminating_flow_ids: ::prost::alloc::vec::Vec<u64>,
+    /// Slices with the same text have the same color.
+    #[prost(string, optional, tag = "53")]
+    pub correlation_id_str: ::core::option::Option<::prost::alloc::string::String>,
     /// In Perfetto these two are extensions of TrackEvent (message GpuTrackEvent). Versions that do
     /// not know them count an error, unless an ExtensionDescriptor declares them.
     #[prost(message, optional, tag = "3000")]

@@ -159,7 +159,7 @@ pub(super) fn declare<'s>(
             base - first
         }
     };
-    let start = u64::try_from(first.max(0)).unwrap_or(u64::MAX);
+    let start = Nanos(u64::try_from(first.max(0)).unwrap_or(u64::MAX));
     let mut hasher = DefaultHasher::new();
     (source.head(), source.length()).hash(&mut hasher);
     let host = ["host_name", "hostname"].into_iter().find_map(field);
@@ -167,7 +167,11 @@ pub(super) fn declare<'s>(
         identity: hasher.finish(),
         clocks: SystemClocks {
             boottime: start,
-            realtime: if first > TIME_OF_DAY { start } else { 0 },
+            realtime: if first > TIME_OF_DAY {
+                start
+            } else {
+                Nanos::NONE
+            },
             ..SystemClocks::default()
         },
         machine: Machine {

@@ -7,7 +7,8 @@ use crate::model::{
     AgentIndex, CounterBlock, CounterDescription, CounterIndex, CounterValue, Parent, Stream,
     Track, TrackIndex, TrackKind,
 };
-use crate::perfetto::counters::{OVER_TIME, described};
+use crate::perfetto::counters::{OVER_TIME, described, described_block};
+use crate::perfetto::rows;
 use crate::perfetto::schema::gpu_counter_descriptor::{GpuCounterGroup, GpuCounterSpec};
 use crate::perfetto::schema::gpu_counter_event::gpu_counter::Value;
 use crate::perfetto::schema::{GpuCounterDescriptor, GpuCounterEvent};
@@ -44,27 +45,36 @@ pub(super) struct DescribedCounters {
     blocks: NumberMap<CounterIndex, DescribedBlock>,
 }
 
-/// A block of counters as gputrail describes it: the name of each is that of its device, its own, and its process.
+/// A block of counters as gputrail describes it: the name of each begins with that of its device.
 pub(super) struct OwnBlock<'a> {
     pub process: ProcessId,
+    over_time: bool,
     names: Vec<&'a str>,
 }
 
 impl<'a> OwnBlock<'a> {
     /// `None` for a description by another program.
     pub fn of(descriptor: &'a GpuCounterDescriptor, title: &str) -> Option<OwnBlock<'a>> {
-        let [_] = &descriptor.blocks[..] else {
+        let [block] = &descriptor.blocks[..] else {
             return None;
         };
-        let mut process = None;
+        let (process, over_time) = match described_block(block.description()) {
+            Some(described) => described,
+            // Once, each name ended with the process.
+            None => {
+                let (_, process) = rows::counter_parts(descriptor.specs.first()?.name());
+                let over_time = block.description() == OVER_TIME;
+                (ProcessId(process.parse().ok()?), over_time)
+            }
+        };
         let names = descriptor.specs.iter().map(|spec| {
-            let (name, pid) = spec.name().strip_prefix(title)?.rsplit_once(" · ")?;
-            process = Some(pid.parse().ok()?);
-            name.strip_prefix(' ')
+            let (counter, _) = rows::counter_parts(spec.name());
+            counter.strip_prefix(title)?.strip_prefix(' ')
         });
         let names = names.collect::<Option<Vec<_>>>()?;
         Some(OwnBlock {
-            process: ProcessId(process?),
+            process,
+            over_time,
             names,
         })
     }
@@ -98,7 +108,7 @@ impl DescribedCounters {
                 }
             })
             .collect();
-        let over_time = descriptor.blocks[0].description() == OVER_TIME;
+        let over_time = own.over_time;
         let block = DescribedBlock {
             counters: counters.len(),
             opens: over_time,

@@ -222,7 +222,7 @@ impl Replaying<'_> {
         }
         let reading = |id: BuiltinClock| {
             let clock = readings.iter().find(|clock| clock.clock_id() == id as u32);
-            clock.and_then(|clock| clock.timestamp).unwrap_or(0)
+            Nanos(clock.and_then(|clock| clock.timestamp).unwrap_or(0))
         };
         let clocks = SystemClocks {
             boottime: reading(BuiltinClock::Boottime),
@@ -230,10 +230,10 @@ impl Replaying<'_> {
             monotonic_raw: reading(BuiltinClock::MonotonicRaw),
             realtime: reading(BuiltinClock::Realtime),
         };
-        if clocks.boottime == 0 || self.machine != 0 {
+        if !clocks.boottime.is_some() || self.machine != 0 {
             return Ok(());
         }
-        self.stacks.snapshot(clocks.boottime, clocks.monotonic);
+        self.stacks.snapshot(clocks.boottime.0, clocks.monotonic.0);
         match self.header.as_deref_mut() {
             Some((header, _)) if header.clocks == SystemClocks::default() => header.clocks = clocks,
             Some((_, further)) if further.len() < MAX_PROCESSES => further.push(clocks),

@@ -22,7 +22,7 @@ use gputrail_record::Nanos;
 use gputrail_record::number_map::NumberMap;
 
 /// A queue: its process, its agent and its name in the trace.
-type QueueKey = (ProcessIndex, AgentIndex, TextId);
+type QueueKey = (ProcessIndex, u32, TextId);
 
 /// A trace that is being replayed.
 pub(super) struct Replaying<'a> {
@@ -56,8 +56,8 @@ pub(super) struct Replaying<'a> {
     pub held: NumberMap<u64, HeldWork>,
     /// Bytes of the details of held work.
     pub held_bytes: usize,
-    pub queues: HashMap<QueueKey, QueueIndex>,
-    pub latest_queue: Option<(QueueKey, QueueIndex)>,
+    pub queues: HashMap<QueueKey, (AgentIndex, QueueIndex)>,
+    pub latest_queue: Option<(QueueKey, (AgentIndex, QueueIndex))>,
     pub stages: Stages,
     /// Titles of the declared agents.
     pub titles: Vec<String>,
@@ -133,7 +133,7 @@ impl<'a> Replaying<'a> {
         time: Nanos,
     ) -> io::Result<()> {
         if header.clocks == SystemClocks::default() {
-            header.clocks.boottime = time.0;
+            header.clocks.boottime = time;
         }
         self.stream.consumer.begin(&header)?;
         let mut clocks = clocks.iter();

@@ -11,10 +11,11 @@ use crate::model::{
 };
 use crate::perfetto::reader::WorkEvent;
 use crate::perfetto::reader::fields::{MessageFields, number_of};
+use crate::perfetto::rows::RowName;
 use crate::perfetto::schema::field::{
     interned_gpu_render_stage_specification as specification, interned_graphics_context as context,
 };
-use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ProcessId, ThreadId};
+use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ThreadId};
 
 /// Maximum number of calls whose work has not come, and of pieces of work whose call has not come.
 const MAX_WAITING: usize = 1 << 20;
@@ -27,11 +28,7 @@ impl Replaying<'_> {
     pub(super) fn read_work(&mut self, event: &WorkEvent<'_>) -> io::Result<()> {
         self.begin(event.start)?;
         let process = self.process(event.process)?;
-        let (device, name) = own_queue_name(event.queue.text, event.process);
-        let agent = match device {
-            Some(UNKNOWN_DEVICE) => AgentIndex::UNKNOWN,
-            _ => self.agent(event.gpu)?,
-        };
+        let (agent, queue) = self.queue(process, event)?;
         if self.stages.are_full() {
             self.pass_on_held()?;
             self.stages.clear();
@@ -41,7 +38,7 @@ impl Replaying<'_> {
             event: event.event.map_or(own_event, EventId),
             process,
             agent,
-            queue: self.queue(process, agent, event, name)?,
+            queue,
             stage: self.stages.of(event),
             submission: event.submission,
             start: event.start,
@@ -117,46 +114,66 @@ impl Replaying<'_> {
         Ok(AgentIndex(gpu))
     }
 
+    /// The agent and queue of work.
     fn queue(
+        &mut self,
+        process: ProcessIndex,
+        event: &WorkEvent<'_>,
+    ) -> io::Result<(AgentIndex, QueueIndex)> {
+        let key = (process, event.gpu, event.queue.id);
+        if let Some((known, place)) = self.latest_queue
+            && known == key
+        {
+            return Ok(place);
+        }
+        let place = match self.queues.get(&key) {
+            Some(place) => *place,
+            None => {
+                let of_unknown = format!("{UNKNOWN_DEVICE} · ");
+                let agent = if event.queue.text.starts_with(&of_unknown) {
+                    AgentIndex::UNKNOWN
+                } else {
+                    self.agent(event.gpu)?
+                };
+                if self.queues.len() >= MAX_QUEUES {
+                    return Ok((agent, QueueIndex(0)));
+                }
+                let place = (agent, self.declare_queue(process, agent, event)?);
+                self.queues.insert(key, place);
+                place
+            }
+        };
+        self.latest_queue = Some((key, place));
+        Ok(place)
+    }
+
+    fn declare_queue(
         &mut self,
         process: ProcessIndex,
         agent: AgentIndex,
         event: &WorkEvent<'_>,
-        name: &str,
     ) -> io::Result<QueueIndex> {
-        let key = (process, agent, event.queue.id);
-        if let Some((known, queue)) = self.latest_queue
-            && known == key
-        {
-            return Ok(queue);
-        }
-        let queue = match self.queues.get(&key) {
-            Some(queue) => *queue,
-            None if self.queues.len() >= MAX_QUEUES => return Ok(QueueIndex(0)),
-            None => {
-                let number = |entry, wanted| number_of(entry, wanted).unwrap_or(0);
-                let mut described = MessageFields::new(event.queue_entry);
-                let described = described.find(|field| field.number == specification::DESCRIPTION);
-                let queue = self.stream.new_queue(&Queue {
-                    process,
-                    agent,
-                    context: ContextId(number(event.context_entry, context::IID) as u32),
-                    domain: match number(event.context_entry, context::API) {
-                        3 => Domain::OPENCL,
-                        4 => Domain::CUDA_RUNTIME,
-                        5 => Domain::HIP,
-                        _ => Domain(0),
-                    },
-                    name,
-                    out_of_order: described.and_then(|field| field.bytes())
-                        == Some(b"out of order"),
-                })?;
-                self.queues.insert(key, queue);
-                queue
-            }
-        };
-        self.latest_queue = Some((key, queue));
-        Ok(queue)
+        let number = |entry, wanted| number_of(entry, wanted).unwrap_or(0);
+        let mut described = MessageFields::new(event.queue_entry);
+        let described = described.find(|field| field.number == specification::DESCRIPTION);
+        let title = self.titles.get(agent.0 as usize);
+        let title = title.map_or(UNKNOWN_DEVICE, |title| title);
+        // Rows of other programs keep their names.
+        let row = RowName::of(event.queue.text).filter(|row| row.device == title);
+        let name = row.as_ref().map_or(event.queue.text, |row| &row.queue);
+        self.stream.new_queue(&Queue {
+            process,
+            agent,
+            context: ContextId(number(event.context_entry, context::IID) as u32),
+            domain: match number(event.context_entry, context::API) {
+                3 => Domain::OPENCL,
+                4 => Domain::CUDA_RUNTIME,
+                5 => Domain::HIP,
+                _ => Domain(0),
+            },
+            name,
+            out_of_order: described.and_then(|field| field.bytes()) == Some(b"out of order"),
+        })
     }
 
     fn pass_on_work(&mut self, held: &HeldWork, call: Option<Enqueuing>) -> io::Result<()> {
@@ -214,23 +231,5 @@ impl Replaying<'_> {
         self.untied += held.len() as u64;
         held.iter()
             .try_for_each(|held| self.pass_on_work(held, None))
-    }
-}
-
-/// The device in the name of a queue that gputrail has named, and the name of the queue itself. Other names are returned
-/// whole.
-fn own_queue_name(name: &str, process: ProcessId) -> (Option<&str>, &str) {
-    let mut parts = name.splitn(3, " · ");
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(device), Some(pid), Some(queue)) => {
-            // Of another machine it is `7@1`.
-            let pid = pid.split('@').next().unwrap_or(pid);
-            if pid.parse() == Ok(process.0) {
-                (Some(device), queue)
-            } else {
-                (None, name)
-            }
-        }
-        _ => (None, name),
     }
 }
