@@ -149,10 +149,12 @@ impl Consumer for FirstView {
 
     fn queue(&mut self, _: QueueIndex, queue: &Queue<'_>) -> io::Result<()> {
         let title = self.agents.get(queue.agent.0 as usize);
+        // Numbers have spaces before them.
+        let name = escaped(queue.name).replace(' ', " +");
         let row = match title {
-            // Between them, the number of the process.
-            Some(title) => format!("{} · (.* · )?{}", escaped(title), escaped(queue.name)),
-            None => escaped(queue.name),
+            // Between them, the process.
+            Some(title) => format!("{} · +(.* · +)?{name}", escaped(title)),
+            None => name,
         };
         self.queues.push((row, 0));
         Ok(())
