@@ -15,7 +15,7 @@ use gputrail_analysis::summary::Summary;
 use gputrail_capture::{Metadata, Reader};
 use gputrail_record::{AgentId, Link, Nanos, NoteKind};
 use gputrail_trace::capture::Captures;
-use gputrail_trace::model::Producer;
+use gputrail_trace::model::{Note, Producer};
 use gputrail_trace::perfetto::reader;
 use std::fmt::Write;
 use std::path::Path;
@@ -196,7 +196,12 @@ fn trace(path: &Path, length: u64, info: &reader::TraceContents) -> String {
     if findings.unlisted() > 0 {
         lines.line("", format!("{} findings in all", grouped(findings.count())));
     }
-    let complete = findings.count() == 0 && info.lost == 0 && info.missing.is_empty();
+    // What could not be read of the captures that the trace was made from.
+    let is_unreadable = |note: &str| note.starts_with(Note::NOT_READABLE);
+    let complete = findings.count() == 0
+        && info.lost == 0
+        && info.missing.is_empty()
+        && !info.notes.keys().any(|note| is_unreadable(note));
     let end = RecordingEnd {
         early: &info.ended_early,
         causes: &info.ends,

@@ -63,13 +63,13 @@ struct RecordingResult {
 
 /// Runs the command with the `carried` libraries; the result is the exit code.
 pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
-    let (buffers, policy) = match arguments.flight_recorder {
-        Some(Keep::Bytes(size)) => (size, Policy::Overwrite),
-        Some(Keep::Time(_)) => (arguments.buffers, Policy::Overwrite),
-        None => (arguments.buffers, arguments.policy),
+    let (option, buffers, policy) = match arguments.flight_recorder {
+        Some(Keep::Bytes(size)) => ("--flight-recorder", size, Policy::Overwrite),
+        Some(Keep::Time(_)) => ("--buffers", arguments.buffers, Policy::Overwrite),
+        None => ("--buffers", arguments.buffers, arguments.policy),
     };
     let layout = Size::layout(buffers, arguments.buffer_size)
-        .map_err(|error| anyhow!("--buffers and --buffer-size: {error}"))?;
+        .map_err(|error| anyhow!("{option} and --buffer-size: {error}"))?;
     let words = std::mem::take(&mut arguments.program);
     let program = Program::find(words.clone())?;
     let input = program::input_place();

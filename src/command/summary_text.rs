@@ -87,7 +87,7 @@ fn summary(report: &Report, summary: &Summary, known: &TraceFacts<'_>) -> String
     }
     let ranges = summary.ranges();
     let unfinished = ranges.iter().map(|range| range.unfinished).sum();
-    remarks(&mut text, report, unfinished);
+    remarks(&mut text, report, summary, unfinished);
     if let Some(choice) = known.counters {
         uncounted(&mut text, report, choice, Nanos(length));
     }
@@ -122,7 +122,9 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
 fn losses(text: &mut String, report: &Report, known: &TraceFacts<'_>) {
     missing(text, report);
     let _ = match report.lost.saturating_sub(report.lost_by_runtime) {
-        0 if known.incomplete || report.lost > 0 || !report.missing.is_empty() => Ok(()),
+        // What could not be read is listed further down.
+        0 if known.incomplete || report.lost > 0 || !report.findings.is_empty() => Ok(()),
+        0 if !report.missing.is_empty() => Ok(()),
         0 => writeln!(text, "nothing was lost"),
         lost => writeln!(
             text,
@@ -338,8 +340,19 @@ fn uncounted(text: &mut String, report: &Report, choice: &CounterChoice, length:
     };
 }
 
+/// A text with the names of what it is about, if they are known.
+fn with_names(what: &str, names: &[String]) -> String {
+    let named = names.iter().take(MAX_LINES);
+    let named: Vec<_> = named.map(|name| printable(name)).collect();
+    match names.len() {
+        0 => what.to_owned(),
+        number if number > MAX_LINES => format!("{what}: {}, ...", named.join(", ")),
+        _ => format!("{what}: {}", named.join(", ")),
+    }
+}
+
 /// Remarks for readers of the trace.
-fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
+fn remarks(text: &mut String, report: &Report, summary: &Summary, unfinished_ranges: u64) {
     let mut remark = |number: u64, one: &str, what: &str| {
         if number > 0 {
             let _ = writeln!(text, "{} {what}", count(number, one));
@@ -360,16 +373,22 @@ fn remarks(text: &mut String, report: &Report, unfinished_ranges: u64) {
         "value",
         "of counters not shown over time: too many, or of a dispatch or span that is not complete",
     );
+    let functions = summary.functions().into_iter();
+    let unreturned = functions.filter(|function| function.unfinished > 0);
+    let unreturned: Vec<String> = unreturned.map(|function| function.name).collect();
+    let work = summary.kernels().into_iter().chain(summary.other_work());
+    let incomplete = work.filter(|work| work.unfinished > 0);
+    let incomplete: Vec<String> = incomplete.map(|work| work.name).collect();
     remark(
         report.unfinished_calls,
         "call",
-        "had not returned at the end",
+        &with_names("had not returned at the end", &unreturned),
     );
     remark(unfinished_ranges, "range", "had not ended at the end");
     remark(
         report.unfinished,
         "operation",
-        "of a device had not completed at the end",
+        &with_names("of a device had not completed at the end", &incomplete),
     );
     let unrecorded = format!("of a device without times: {}", Work::UNRECORDED);
     remark(report.unrecorded, "operation", &unrecorded);

@@ -200,11 +200,11 @@ impl Sighting {
                      gputrail; start gputrail as that user, or have the library record without us, \
                      `gputrail library --help`";
         } else if self.cuda.is_some() {
-            text += "it did not initialise CUDA (cuInit), had emptied or changed its environment before, or could not load \
+            text += "it did not initialise CUDA (cuInit) while gputrail recorded, had emptied or changed its environment before, or could not load \
                      our library (LD_DEBUG=files shows what the dynamic linker did)";
         } else if let Some(loader) = &self.loader {
             if opencl::inserts_layers(loader) {
-                text += "it called no OpenCL function, had emptied or changed its environment before, or could not load \
+                text += "it called no OpenCL function while gputrail recorded, had emptied or changed its environment before, or could not load \
                          our library (LD_DEBUG=files shows what the dynamic linker did)";
             } else {
                 text += "that loader does not support layers; ocl-icd does since version 2.3.0";

@@ -651,7 +651,11 @@ fn a_program_does_not_notice_that_it_is_counted() {
         ("clpeak".as_ref(), &["--kernel-latency"], without_numbers),
     ];
     for driver in [Driver::Basic, Driver::Threaded] {
-        for (program, arguments, shown) in programs {
+        // Each of clpeak's 20 000 short kernels changes threads some times on the threaded driver, and waits its turn each
+        // time: minutes on a busy machine.
+        let is_slow = |program: &OsStr| driver == Driver::Threaded && program == "clpeak";
+        let programs = programs.into_iter();
+        for (program, arguments, shown) in programs.filter(|(program, ..)| !is_slow(program)) {
             run(&mut dir.untraced(driver, program, arguments));
             let alone = run(&mut dir.untraced(driver, program, arguments)).well();
             for mode in ["dispatch", "device", "range"] {

@@ -217,7 +217,7 @@ fn a_program_that_emptied_its_environment_is_told_so() {
     needs!(a_program_that_emptied_its_environment_is_told_so: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
     let ended = run(&mut dir.record(Driver::Threaded, late(&dir), &["emptied"])).well();
-    let said = "it called no OpenCL function, had emptied or changed its environment before";
+    let said = "it called no OpenCL function while gputrail recorded, had emptied or changed its environment before";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
     assert!(ended.stderr.contains("late (process "), "{}", ended.stderr);
 }

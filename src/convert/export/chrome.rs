@@ -457,6 +457,11 @@ fn named<'v>(list: &'v [EventArgument<'v>]) -> impl Iterator<Item = (&'v str, Va
     list.iter().map(|argument| (argument.name, argument.value))
 }
 
+/// Sizes as a list of JSON.
+fn in_list<N: std::fmt::Display>([x, y, z]: [N; 3]) -> String {
+    format!("[{x},{y},{z}]")
+}
+
 impl<W: Write + Send> Consumer for ChromeWriter<W> {
     gputrail_trace::leave_out!(clocks attributes queue counters stack loss);
 
@@ -690,16 +695,19 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
             .into_iter()
             .filter(|(name, value)| *value != 0 && !(has_shared && *name == "shared memory"));
         list.extend(numbers.map(|(name, value)| (name, Value::Uint(value))));
-        let [grid, block] = match work.launch {
-            Some(launch) => {
-                let groups = launch.workgroups().unwrap_or_default();
-                [groups, launch.workgroup].map(|[x, y, z]| format!("[{x},{y},{z}]"))
-            }
-            None => Default::default(),
-        };
-        if work.launch.is_some() {
-            list.extend([("grid", Value::Json(&grid)), ("block", Value::Json(&block))]);
-        }
+        let sizes = work.launch.map(|launch| match launch.workgroups() {
+            Some(groups) => [
+                ("grid", in_list(groups)),
+                ("block", in_list(launch.workgroup)),
+            ],
+            // The runtime has chosen the workgroups: their number is unknown.
+            None => [
+                ("work-items", in_list(launch.grid)),
+                ("block", String::new()),
+            ],
+        });
+        let sizes = sizes.iter().flatten().filter(|(_, size)| !size.is_empty());
+        list.extend(sizes.map(|(name, size)| (*name, Value::Json(size))));
         if let Some(why) = work.unfinished {
             list.push(("unfinished", Value::Text(why)));
         }

@@ -105,7 +105,7 @@ pub(super) fn begin(
         consumer.clocks(clocks)?;
     }
     consumer.attributes(&attributes(processes))?;
-    // All of them at once: rows are named after their process if there are several.
+    // Also those whose records turn out to be unreadable: their numbers are taken.
     for (place, (header, metadata)) in (0..).zip(processes) {
         process::declare(consumer, ProcessIndex(place), header.process, metadata)?;
     }

@@ -37,6 +37,8 @@ pub struct Exporter<'a> {
     processes: Vec<ProcessPlace>,
     tracks: Vec<TrackPlace>,
     queues: Vec<HardwareQueue>,
+    /// The first process that has rows on devices.
+    first_on_devices: Option<ProcessIndex>,
     /// The number of queues with each name.
     rows: HashMap<String, u32>,
     contexts: HashMap<(ProcessIndex, ContextId), GpuContext>,
@@ -102,6 +104,7 @@ impl<'a> Exporter<'a> {
             processes: Vec::new(),
             tracks: Vec::new(),
             queues: Vec::new(),
+            first_on_devices: None,
             rows: HashMap::new(),
             contexts: HashMap::new(),
             counters: Vec::new(),
@@ -135,13 +138,14 @@ impl<'a> Exporter<'a> {
         agent.map_or(UNKNOWN_DEVICE, |agent| &agent.title)
     }
 
-    /// What the rows of a process on devices are called besides; empty for the only process.
-    fn row_process(&self, process: ProcessIndex) -> io::Result<String> {
+    /// What the rows of a process on devices are called besides; empty for the first process that has such rows.
+    fn row_process(&mut self, process: ProcessIndex) -> io::Result<String> {
+        let is_first = *self.first_on_devices.get_or_insert(process) == process;
         let place = self.place(process)?;
         Ok(match &place.rank {
             Some(rank) => rank.clone(),
-            None if self.processes.len() > 1 => place.track.pid.0.to_string(),
-            None => String::new(),
+            None if is_first => String::new(),
+            None => place.track.pid.0.to_string(),
         })
     }
 
@@ -312,8 +316,8 @@ impl Consumer for Exporter<'_> {
 
     fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
         let process = self.place(block.process)?.track.pid;
-        let title = self.title(block.agent);
         let row_process = self.row_process(block.process)?;
+        let title = self.title(block.agent);
         let named = |counter: &CounterDescription| CounterDescription {
             name: rows::counter_row(&format!("{title} {}", counter.name), &row_process),
             ..counter.clone()

@@ -1,7 +1,7 @@
 //! Names of the rows of devices.
 //!
-//! A row is named by device, process and queue: `GPU 0 · 4242 · queue 1`. The process is left out where the trace has one
-//! only, and is a rank where ranks are known. Viewers sort rows by the bytes of these names and show a run of spaces as
+//! A row is named by device, process and queue: `GPU 0 · 4242 · queue 1`. The process is its rank where that is known. It is
+//! left out for the first process with such rows, which often is the only one. Viewers sort rows by the bytes of these names and show a run of spaces as
 //! one. So numbers are padded with spaces to the same width, and one more space puts queues that have a number above the
 //! other queues of their device: copies, launches and migrations.
 

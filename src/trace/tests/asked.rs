@@ -126,8 +126,8 @@ fn queues_of_two_processes_stand_on_rows_of_their_own() {
         "select gpu_track.name, process.pid from gpu_slice join gpu_track on gpu_slice.track_id = gpu_track.id \
          join process using (upid) order by 1",
     );
-    let names = [1, 2].map(|pid| (format!("GPU 0 · {pid} ·  queue    0"), pid));
-    assert_eq!(rows, names);
+    let names = [("GPU 0 ·  queue    0", 1), ("GPU 0 · 2 ·  queue    0", 2)];
+    assert_eq!(rows, names.map(|(name, pid)| (name.to_owned(), pid)));
 }
 
 #[test]

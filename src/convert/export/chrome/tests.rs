@@ -2,7 +2,7 @@
 
 use super::*;
 use gputrail_record::{OperationGroup, ProcessId, ThreadId};
-use gputrail_trace::model::{Function, FunctionIndex};
+use gputrail_trace::model::{Function, FunctionIndex, Launch};
 
 const PROCESS: ProcessIndex = ProcessIndex(0);
 const MAIN: TrackIndex = TrackIndex(0);
@@ -220,4 +220,32 @@ fn calls_without_correlation_ids_and_calls_of_several_processes_are_told_apart()
             "X launch 1.0 1.0".to_owned(),
         ]
     );
+}
+
+#[test]
+fn a_launch_whose_workgroups_are_unknown_has_its_work_items() {
+    let work = |workgroup| Work {
+        launch: Some(Launch {
+            grid: [1024, 2, 1],
+            workgroup,
+        }),
+        start: Some(Nanos(1000)),
+        duration: Some(500),
+        interval: Some((Nanos(1000), Nanos(1500))),
+        ..Work::default()
+    };
+    let (_, found) = events(MAX_HELD, |to| {
+        to.work(&work([0; 3]))?;
+        to.work(&work([64, 1, 1]))
+    });
+    let [chosen, told] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert!(chosen.contains(r#""work-items":[1024,2,1]"#), "{chosen}");
+    assert!(
+        !chosen.contains("grid") && !chosen.contains("block"),
+        "{chosen}"
+    );
+    assert!(told.contains(r#""block":[64,1,1]"#), "{told}");
+    assert!(told.contains(r#""grid":[16,2,1]"#), "{told}");
 }

@@ -8,6 +8,7 @@ use super::super::wire::Encoder;
 use super::place::Placement;
 use crate::model::AGENT_TITLES;
 use crate::perfetto::rows::{self, RowName};
+use gputrail_record::ProcessId;
 use gputrail_record::number_map::NumberMap;
 
 /// One of the traces.
@@ -16,8 +17,8 @@ pub(super) struct TracePart {
     /// The number of traces.
     pub of: u32,
     pub placement: Placement,
-    /// The first process.
-    pub process: Option<u32>,
+    /// The first process that has rows on devices.
+    pub process: Option<ProcessId>,
     pub gpus: Vec<u32>,
     /// The default clock of each sequence's packets.
     pub clocks: NumberMap<u32, u32>,
@@ -180,10 +181,10 @@ fn rename_device(part: &TracePart, name: &str) -> Option<String> {
     Some(format!("{kind} {new}{rest}"))
 }
 
-/// The process that a row names, as it is called in the merged trace: the row of a trace's only process names none.
+/// The process that a row names, as it is called in the merged trace: rows of a trace's first process name none.
 fn process(part: &TracePart, named: &str) -> String {
     match named {
-        "" => part.process.map_or(String::new(), |pid| pid.to_string()),
+        "" => part.process.map_or(String::new(), |pid| pid.0.to_string()),
         named => named.to_owned(),
     }
 }
@@ -226,7 +227,7 @@ mod tests {
                 offset: 0,
                 trust: Trust::RealTime,
             },
-            process: Some(5),
+            process: Some(ProcessId(5)),
             gpus: vec![4],
             clocks: NumberMap::default(),
         };

@@ -2,12 +2,18 @@
 
 use std::io::Read;
 
-use super::super::reader::{Finding, Findings, Known, Packet, TraceInput, Visitor, rare, read};
+use super::super::counters::described_block;
+use super::super::reader::{
+    Finding, Findings, Known, Packet, PacketPosition, TextId, TraceInput, Visitor, WorkEvent, rare,
+    read,
+};
+use super::super::rows::{RowName, counter_parts};
 use super::super::schema::{
-    BuiltinClock, ClockSnapshot, GpuInfo, SystemInfo, TraceStats, TrackDescriptor, field, gpu_info,
+    BuiltinClock, ClockSnapshot, GpuCounterEvent, GpuInfo, SystemInfo, TraceStats, field, gpu_info,
     trace_stats::FinalFlushOutcome,
 };
 use super::BOOTTIME;
+use gputrail_record::ProcessId;
 
 /// REALTIME among Perfetto's clocks.
 const REALTIME: u32 = BuiltinClock::Realtime as u32;
@@ -19,8 +25,9 @@ pub struct Survey {
     pub host: String,
     /// The time at which the machine was started, by its real-time clock, ns; `None` if unknown.
     pub started: Option<u64>,
-    /// The first process: rows of devices that name no process are its.
-    pub(super) process: Option<u32>,
+    /// The first process that has rows on devices: those that name no process are its.
+    pub(super) process: Option<ProcessId>,
+    pub(super) latest_row: Option<TextId>,
     /// The devices.
     pub(super) gpus: Vec<gpu_info::Gpu>,
     /// Number of lost records.
@@ -56,10 +63,15 @@ impl Visitor for Survey {
                     self.started = realtime.checked_sub(boottime);
                 }
             }
-            field::trace_packet::TRACK_DESCRIPTOR if self.process.is_none() => {
-                let track = rare::<TrackDescriptor>(data).unwrap_or_default();
-                let pid = track.process.and_then(|process| process.pid);
-                self.process = pid.and_then(|pid| u32::try_from(pid).ok());
+            field::trace_packet::GPU_COUNTER_EVENT if self.process.is_none() => {
+                let event = rare::<GpuCounterEvent>(data).unwrap_or_default();
+                let descriptor = event.counter_descriptor.unwrap_or_default();
+                if let ([block], [counter, ..]) = (&descriptor.blocks[..], &descriptor.specs[..])
+                    && let Some((process, _)) = described_block(block.description())
+                    && counter_parts(counter.name()).1.is_empty()
+                {
+                    self.process = Some(process);
+                }
             }
             field::trace_packet::GPU_INFO => {
                 self.gpus = rare::<GpuInfo>(data).unwrap_or_default().gpus
@@ -74,6 +86,16 @@ impl Visitor for Survey {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn work(&mut self, _: PacketPosition, event: &WorkEvent<'_>, _: &mut Findings) {
+        if self.process.is_some() || self.latest_row == Some(event.queue.id) {
+            return;
+        }
+        self.latest_row = Some(event.queue.id);
+        if RowName::of(event.queue.text).is_some_and(|row| row.process.is_empty()) {
+            self.process = Some(event.process);
         }
     }
 }

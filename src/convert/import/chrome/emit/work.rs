@@ -96,6 +96,8 @@ struct ModelArguments {
     graph: u64,
     grid: Option<[u64; 3]>,
     block: Option<[u32; 3]>,
+    /// Of a launch whose workgroups the runtime has chosen.
+    work_items: Option<[u64; 3]>,
     resources: Resources,
     bytes: u64,
     /// Why it did not end, as `gputrail convert` writes it.
@@ -145,6 +147,7 @@ impl ModelArguments {
                 "bytes" => known.bytes = unsigned.unwrap_or(0),
                 "grid" => known.grid = sizes(value),
                 "block" => known.block = sizes(value),
+                "work-items" => known.work_items = sizes(value),
                 // The sum of static and dynamic memory.
                 "shared memory" => known.resources.static_local = small.unwrap_or(0),
                 "context" => known.context = unsigned.unwrap_or(0),
@@ -161,6 +164,7 @@ impl ModelArguments {
                 "bytes" => unsigned.is_some(),
                 "grid" => known.grid.is_some(),
                 "block" => known.block.is_some(),
+                "work-items" => known.work_items.is_some(),
                 "correlation" | "device" | "stream" => number.is_some(),
                 "unfinished" => known.unfinished.is_some(),
                 _ => false,
@@ -171,6 +175,10 @@ impl ModelArguments {
     }
 
     fn launch(&self) -> Option<Launch> {
+        if let Some(grid) = self.work_items {
+            let workgroup = [0; 3];
+            return Some(Launch { grid, workgroup });
+        }
         let (grid, block) = (self.grid?, self.block?);
         let mut items = grid;
         for (items, size) in items.iter_mut().zip(block) {

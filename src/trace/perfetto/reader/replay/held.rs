@@ -84,8 +84,8 @@ impl HeldWork {
                     let (name, value) = extra(message);
                     let whole = value.parse::<i64>();
                     match (name, whole) {
-                        ("queued ns" | "queued", Ok(time)) => self.queued = Some(time),
-                        ("submit ns" | "submit", Ok(time)) => self.submitted = Some(time),
+                        ("queued ns", Ok(time)) => self.queued = Some(time),
+                        ("submit ns", Ok(time)) => self.submitted = Some(time),
                         ("bytes", Ok(bytes)) if bytes > 0 => self.bytes = bytes as u64,
                         ("status", Ok(code)) if i32::try_from(code).is_ok() => {
                             self.status = code as i32
