@@ -196,7 +196,7 @@ fn trace(path: &Path, length: u64, info: &reader::TraceContents) -> String {
     if findings.unlisted() > 0 {
         lines.line("", format!("{} findings in all", grouped(findings.count())));
     }
-    // What could not be read of the captures that the trace was made from.
+    // Notes say which parts of captures could not be read when the trace was made.
     let is_unreadable = |note: &str| note.starts_with(Note::NOT_READABLE);
     let complete = findings.count() == 0
         && info.lost == 0

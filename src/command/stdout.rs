@@ -20,7 +20,7 @@ pub fn print_styled(text: &str, style: impl Fn(&str) -> Style) -> Result<(), Fai
 
 /// Lines below a heading are indented.
 pub fn heading(line: &str) -> Style {
-    if line.starts_with(' ') {
+    if line.is_empty() || line.starts_with(' ') {
         Style::Plain
     } else {
         Style::Heading

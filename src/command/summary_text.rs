@@ -122,7 +122,7 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
 fn losses(text: &mut String, report: &Report, known: &TraceFacts<'_>) {
     missing(text, report);
     let _ = match report.lost.saturating_sub(report.lost_by_runtime) {
-        // What could not be read is listed further down.
+        // Unreadable parts are listed further down.
         0 if known.incomplete || report.lost > 0 || !report.findings.is_empty() => Ok(()),
         0 if !report.missing.is_empty() => Ok(()),
         0 => writeln!(text, "nothing was lost"),

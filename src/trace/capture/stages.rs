@@ -93,7 +93,7 @@ impl ProcessStages {
     }
 }
 
-/// What a kernel is called in traces, of its name and that name as C++ writes it, which is empty if it is none of C++.
+/// The name of a kernel in traces, from its own name and that name as C++ writes it, which is empty if it is none of C++.
 pub(super) fn kernel_name<'a>(name: &'a str, demangled: &'a str) -> &'a str {
     match demangled {
         "" => name,

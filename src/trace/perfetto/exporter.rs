@@ -138,7 +138,7 @@ impl<'a> Exporter<'a> {
         agent.map_or(UNKNOWN_DEVICE, |agent| &agent.title)
     }
 
-    /// What the rows of a process on devices are called besides; empty for the first process that has such rows.
+    /// The process in the names of its rows on devices; empty for the first process that has such rows.
     fn row_process(&mut self, process: ProcessIndex) -> io::Result<String> {
         let is_first = *self.first_on_devices.get_or_insert(process) == process;
         let place = self.place(process)?;

@@ -19,7 +19,7 @@ const RANK: &str = "rank ";
 pub(super) struct RowName {
     /// The short name of the device.
     pub device: String,
-    /// What tells the process from others; empty if nothing needs to.
+    /// The process: a rank or an id; empty for the first one.
     pub process: String,
     /// The queue.
     pub queue: String,
@@ -76,7 +76,7 @@ pub(super) fn counter_row(counter: &str, process: &str) -> String {
     }
 }
 
-/// What rows are called after a process with this rank: that of "rank 3 of 8" is "rank 3".
+/// The process part of rows of a process with this rank: that of "rank 3 of 8" is "rank 3".
 pub(super) fn rank(rank: &str) -> Option<String> {
     let number = rank.strip_prefix(RANK)?.split(' ').next()?;
     is_number(number).then(|| format!("{RANK}{number}"))
