@@ -9,7 +9,7 @@ use crate::trace::{TraceCounts, TraceOrder};
 use gputrail_analysis::summary::Summary;
 use gputrail_collect::session::{Arrivals, ProcessEnd, SessionResult};
 use gputrail_trace::capture::{FollowOutcome as Outcome, Following, Options};
-use gputrail_trace::model::{Consumer, DeviceRows};
+use gputrail_trace::model::DeviceRows;
 use gputrail_trace::perfetto::Exporter;
 use rustix::fd::BorrowedFd;
 use rustix::process::setpriority_process;
@@ -200,12 +200,11 @@ impl<'a> Making<'a> {
             Ok(file) => {
                 let trace = Exporter::new(Spare(file)).compressed(self.contents.compress);
                 let options = self.options();
-                let trace: Box<dyn Consumer> = if options.device_rows {
-                    Box::new(DeviceRows::new(trace))
+                TraceProgress::Following(if options.device_rows {
+                    Following::new(capture, options, (DeviceRows::new(trace), summary))
                 } else {
-                    Box::new(trace)
-                };
-                TraceProgress::Following(Following::new(capture, options, (trace, summary)))
+                    Following::new(capture, options, (trace, summary))
+                })
             }
             Err(_) => TraceProgress::Over,
         }

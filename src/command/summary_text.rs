@@ -122,9 +122,13 @@ fn headline(text: &mut String, report: &Report, summary: &Summary) {
 fn losses(text: &mut String, report: &Report, known: &TraceFacts<'_>) {
     missing(text, report);
     let _ = match report.lost.saturating_sub(report.lost_by_runtime) {
-        // Unreadable parts are listed further down.
-        0 if known.incomplete || report.lost > 0 || !report.findings.is_empty() => Ok(()),
-        0 if !report.missing.is_empty() => Ok(()),
+        // Lines before this one, or further down for unreadable parts, say what is missing.
+        0 if known.incomplete
+            || report.lost > 0
+            || !(report.missing.is_empty() && report.findings.is_empty()) =>
+        {
+            Ok(())
+        }
         0 => writeln!(text, "nothing was lost"),
         lost => writeln!(
             text,

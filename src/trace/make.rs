@@ -39,25 +39,22 @@ pub fn make_trace(
     observer: &mut dyn Consumer,
 ) -> Result<MadeTrace, MakeTraceError> {
     let captures = Captures::new(captures, options);
-    let mut rows;
-    let shown: &mut dyn Consumer = if options.device_rows {
-        rows = DeviceRows::new(&mut trace);
-        &mut rows
-    } else {
-        &mut trace
-    };
-    let mut consumers = (shown, observer);
-    let (produced, left_out) = match options.from {
-        None => (captures.produce(&mut consumers), 0),
+    let produce = |consumer: &mut dyn Consumer| match options.from {
+        None => (captures.produce(consumer), 0),
         Some(from) => {
             let selection = Selection {
                 from: Some(TimeBound::Absolute(from)),
                 ..Selection::default()
             };
-            let mut filter = Filter::new(selection, &mut consumers);
+            let mut filter = Filter::new(selection, consumer);
             let produced = captures.produce(&mut filter);
             (produced, filter.left_out())
         }
+    };
+    let (produced, left_out) = if options.device_rows {
+        produce(&mut (DeviceRows::new(&mut trace), observer))
+    } else {
+        produce(&mut (&mut trace, observer))
     };
     match produced {
         Ok(report) => Ok(MadeTrace {

@@ -239,7 +239,7 @@ impl Snapshots {
         let due = self.latest.map_or(0, |latest| {
             latest.boottime.0.saturating_add(SNAPSHOT_SPACING)
         });
-        if !clocks.boottime.is_some() || clocks.boottime.0 < due {
+        if clocks.boottime == Nanos::NONE || clocks.boottime.0 < due {
             return None;
         }
         let latest = self.latest.get_or_insert_default();

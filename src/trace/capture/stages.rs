@@ -165,6 +165,7 @@ mod tests {
             assert_eq!(short_name(demangled), short);
         }
     }
+
     #[test]
     fn a_kernel_that_is_named_after_a_type_has_its_whole_name() {
         let kind =

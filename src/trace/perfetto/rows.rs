@@ -1,9 +1,9 @@
 //! Names of the rows of devices.
 //!
 //! A row is named by device, process and queue: `GPU 0 · 4242 · queue 1`. The process is its rank where that is known. It is
-//! left out for the first process with such rows, which often is the only one. Viewers sort rows by the bytes of these names and show a run of spaces as
-//! one. So numbers are padded with spaces to the same width, and one more space puts queues that have a number above the
-//! other queues of their device: copies, launches and migrations.
+//! left out for the first process with such rows, which often is the only one. Viewers sort rows by the bytes of these
+//! names and show a run of spaces as one. So numbers are padded with spaces to the same width, and one more space puts
+//! queues that have a number above the other queues of their device: copies, launches and migrations.
 
 /// Between the parts of a name.
 const SEPARATOR: &str = " · ";
@@ -28,16 +28,16 @@ pub(super) struct RowName {
 impl RowName {
     /// The parts of `row`; `None` if it does not begin with a device.
     pub fn of(row: &str) -> Option<RowName> {
-        let row = unpadded(row);
         let (device, rest) = row.split_once(SEPARATOR)?;
         let (process, queue) = match rest.split_once(SEPARATOR) {
-            Some((process, queue)) if names_process(process) => (process, queue),
+            Some((process, queue)) if names_process(&unpadded(process)) => (process, queue),
             _ => ("", rest),
         };
+        let numbered = queue.strip_prefix(' ').filter(|queue| is_numbered(queue));
         Some(RowName {
             device: device.to_owned(),
-            process: process.to_owned(),
-            queue: queue.to_owned(),
+            process: unpadded(process),
+            queue: unpadded(numbered.unwrap_or(queue)),
         })
     }
 
@@ -52,11 +52,7 @@ impl RowName {
         if !process.is_empty() {
             name = name + SEPARATOR + &padded(process);
         }
-        if !queue.is_empty() {
-            let is_numbered = NUMBERED.iter().any(|begin| queue.starts_with(begin));
-            name = name + SEPARATOR + if is_numbered { " " } else { "" } + &padded(queue);
-        }
-        name
+        name + SEPARATOR + if is_numbered(queue) { " " } else { "" } + &padded(queue)
     }
 }
 
@@ -82,6 +78,11 @@ pub(super) fn rank(rank: &str) -> Option<String> {
     is_number(number).then(|| format!("{RANK}{number}"))
 }
 
+/// Whether a queue is named by its number.
+fn is_numbered(queue: &str) -> bool {
+    NUMBERED.iter().any(|begin| queue.starts_with(begin))
+}
+
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -94,36 +95,41 @@ fn names_process(part: &str) -> bool {
             .is_some_and(|(process, machine)| is_number(process) && is_number(machine))
 }
 
-/// `text` with spaces before its numbers.
+/// `text` with spaces before the numbers that are words.
 fn padded(text: &str) -> String {
-    let mut words = text.split(' ').map(|word| {
+    let mut padded = String::new();
+    for (place, word) in text.split(' ').enumerate() {
+        if place > 0 {
+            padded.push(' ');
+        }
         let digits = word.bytes().take_while(u8::is_ascii_digit).count();
-        let width = if digits > 0 {
-            word.len() + WIDTH.saturating_sub(digits)
-        } else {
-            0
-        };
-        (word, width)
-    });
-    // A number needs a space before it.
-    let mut padded = words
-        .next()
-        .map_or(String::new(), |(word, _)| word.to_owned());
-    for (word, width) in words {
-        padded += &format!(" {word:>width$}");
+        // A number at the begin, or behind further spaces, stays where it is.
+        if digits > 0 && place > 0 && !padded.ends_with("  ") {
+            padded += &" ".repeat(WIDTH.saturating_sub(digits));
+        }
+        padded += word;
     }
     padded
 }
 
-/// `text` without padding: with single spaces.
+/// `text` without the spaces of [`padded`].
 fn unpadded(text: &str) -> String {
-    let mut unpadded = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter != ' ' || !unpadded.ends_with(' ') {
-            unpadded.push(letter);
+    let mut words = text.split(' ');
+    let mut unpadded = words.next().map_or(String::new(), str::to_owned);
+    // A run of spaces is empty words.
+    let mut spaces = 0;
+    for word in words {
+        spaces += 1;
+        if word.is_empty() {
+            continue;
         }
+        let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+        let is_padding = digits > 0 && spaces + digits == WIDTH + 1;
+        unpadded += &" ".repeat(if is_padding { 1 } else { spaces });
+        unpadded += word;
+        spaces = 0;
     }
-    unpadded
+    unpadded + &" ".repeat(spaces)
 }
 
 #[cfg(test)]
@@ -152,7 +158,7 @@ mod tests {
             row("GPU 0", "", "migrations"),
             row("GPU 0", "rank 3", "queue 0"),
             row("GPU 0", "rank 10", "queue 0"),
-            row("GPU 1", "", ""),
+            row("GPU 1", "", "queue 0"),
         ];
         let names: Vec<_> = sorted.iter().map(RowName::padded).collect();
         assert!(
@@ -160,7 +166,7 @@ mod tests {
             "{names:#?}"
         );
         assert_eq!(names[0], "GPU 0 ·  queue    2");
-        for (name, row) in names.iter().zip(&sorted).take(10) {
+        for (name, row) in names.iter().zip(&sorted) {
             assert_eq!(RowName::of(name).as_ref(), Some(row));
         }
         assert_eq!(RowName::of("GPU 1"), None);
@@ -168,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_process_is_told_from_a_queue() {
-        let row_of = |name| RowName::of(name).unwrap();
+        let row_of = |name: &str| RowName::of(name).unwrap();
         assert_eq!(row_of("GPU 0 · 7 · queue 1"), row("GPU 0", "7", "queue 1"));
         assert_eq!(
             row_of("GPU 0 · 7@1 · queue 1"),
@@ -176,6 +182,10 @@ mod tests {
         );
         assert_eq!(row_of("GPU 0 · a · b"), row("GPU 0", "", "a · b"));
         assert_eq!(row_of("GPU 0 · 7"), row("GPU 0", "", "7"));
+        for queue in ["", "a  b", " a", "a ", "my  12345", "queue  1"] {
+            let named = row("GPU 0", "7", queue);
+            assert_eq!(row_of(&named.padded()), named);
+        }
         assert_eq!(counter_parts("GPU 0 busy · 7"), ("GPU 0 busy", "7"));
         assert_eq!(counter_parts("GPU 0 · busy"), ("GPU 0 · busy", ""));
         assert_eq!(rank("rank 3 of 8").as_deref(), Some("rank 3"));

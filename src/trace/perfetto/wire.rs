@@ -93,10 +93,24 @@ impl ShortFields<'_> {
     #[inline(always)]
     pub fn decimal(&mut self, field: FieldNumber, value: i64) {
         let text = self.open(field);
+        self.signed(value);
+        self.close(text);
+    }
+
+    /// Writes a time as a string: decimal digits and `ns`.
+    #[inline(always)]
+    pub fn nanoseconds(&mut self, field: FieldNumber, value: i64) {
+        let text = self.open(field);
+        self.signed(value);
+        self.constant(*b"ns");
+        self.close(text);
+    }
+
+    #[inline(always)]
+    fn signed(&mut self, value: i64) {
         self.next()[0] = b'-';
         self.at += usize::from(value < 0);
         self.digits(value.unsigned_abs());
-        self.close(text);
     }
 
     #[inline(always)]

@@ -53,11 +53,11 @@ pub(super) struct HardwareQueue {
 }
 
 #[inline(always)]
-fn write_detail(packet: &mut ShortFields<'_>, name: [u8; 11], value: Option<i64>) {
+fn write_detail(packet: &mut ShortFields<'_>, name: [u8; 8], value: Option<i64>) {
     if let Some(value) = value {
         let message = packet.open(field::gpu_render_stage_event::EXTRA_DATA);
         packet.constant(name);
-        packet.decimal(extra_data::VALUE, value);
+        packet.nanoseconds(extra_data::VALUE, value);
         packet.close(message);
     }
 }
@@ -290,14 +290,10 @@ impl WorkTrack {
         packet.short_fields(
             #[inline(always)]
             |fields| {
-                // Negative before the start, with the names of OpenCL's profiling. A name is field 1 and takes nine bytes.
+                // Negative before the start, with the names of OpenCL's profiling. A name is field 1 and takes six bytes.
                 let since_start = |time: Nanos| time.0.wrapping_sub(start.0) as i64;
-                write_detail(fields, *b"\x0a\x09queued ns", work.queued.map(since_start));
-                write_detail(
-                    fields,
-                    *b"\x0a\x09submit ns",
-                    work.submitted.map(since_start),
-                );
+                write_detail(fields, *b"\x0a\x06queued", work.queued.map(since_start));
+                write_detail(fields, *b"\x0a\x06submit", work.submitted.map(since_start));
             },
         );
         write_properties(packet, work);

@@ -163,16 +163,16 @@ fn launch_geometry_and_times_stand_beside_a_kernel() {
     let mut trace = opened(&[&making]);
     let said = trace.rows::<(String, String)>(
         "select key, display_value from gpu_slice join args using (arg_set_id) \
-         where key in ('description', 'queued ns', 'submit ns', 'submission_id') order by key",
+         where key in ('description', 'queued', 'submit', 'submission_id') order by key",
     );
     let expected = [
         (
             "description",
             "128 x 1 x 1 work-items in workgroups of 64 x 1 x 1",
         ),
-        ("queued ns", "-20"),
+        ("queued", "-20ns"),
         ("submission_id", "77"),
-        ("submit ns", "-10"),
+        ("submit", "-10ns"),
     ];
     assert_eq!(
         said,

@@ -236,7 +236,7 @@ fn work_names_its_stage_queue_context_and_kernel() {
     let grid = launch.grid_size.as_ref().unwrap();
     assert_eq!((grid.x(), grid.y(), grid.z()), (16, 1, 1));
     let details: Vec<_> = event.extra_data.iter().map(|one| one.value()).collect();
-    assert_eq!(details, ["-12", "8", "because"]);
+    assert_eq!(details, ["-12ns", "8", "because"]);
 
     let (time, event, _) = &stages[1];
     assert_eq!((*time, event.event_id()), (900, 10));

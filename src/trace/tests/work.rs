@@ -36,7 +36,7 @@ fn a_call_its_kernel_and_their_tie_are_in_the_trace() {
     );
     assert_eq!((begins[0].0, *time, stage.duration()), (1000, 1300, 100));
     assert_eq!(stage_name(stage, interned), "saxpy");
-    assert_eq!(details(stage), [("queued ns", "-20"), ("submit ns", "-10")]);
+    assert_eq!(details(stage), [("queued", "-20ns"), ("submit", "-10ns")]);
     let queue = &interned.gpu_specifications[0];
     assert_eq!(queue.name(), "GPU 0 ·  queue    0");
 }

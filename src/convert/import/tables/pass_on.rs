@@ -125,11 +125,11 @@ impl Tables {
     }
 
     fn produce(mut self, consumer: &mut dyn Consumer) -> io::Result<RowCounts> {
-        if !self.header.clocks.boottime.is_some() {
+        if self.header.clocks.boottime == Nanos::NONE {
             self.header.clocks.boottime = Nanos(self.rows.first_time());
         }
         let clocks = &mut self.header.clocks;
-        if !clocks.monotonic.is_some() {
+        if clocks.monotonic == Nanos::NONE {
             // Samples are placed by this clock.
             clocks.monotonic = clocks.boottime;
         }

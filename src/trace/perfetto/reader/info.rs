@@ -1,6 +1,6 @@
 //! The contents of a trace, and how complete it is.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use super::check::{RECORDING, our_version, rare};
@@ -139,7 +139,7 @@ fn info_of(source: TraceInput<'_>) -> TraceContents {
     let mut reading = InfoReader::default();
     let outcome = read(source, &mut reading);
     let mut info = reading.info;
-    for (id, open) in reading.open {
+    for (id, OpenSlices { open, .. }) in reading.open {
         info.open_slices += open;
         let track = outcome.known.tracks.get(id);
         let name = track.map_or("", |track| outcome.known.texts.get(track.name));
@@ -194,13 +194,19 @@ struct InfoReader {
     /// The time of all events, and that of the program's own.
     span: Span,
     of_program: Span,
-    /// The tracks of events about the recording.
-    tracks_about_recording: HashSet<TrackId>,
-    /// The number of open slices of each track.
-    open: NumberMap<TrackId, u64>,
+    /// The open slices of each track.
+    open: NumberMap<TrackId, OpenSlices>,
     /// The number of pieces of work of each device.
     work: NumberMap<u32, u64>,
     snapshots: BTreeMap<u32, u64>,
+}
+
+/// The open slices of a track.
+#[derive(Debug, Default)]
+struct OpenSlices {
+    open: u64,
+    /// Whether they say how the program was recorded, and not what it did.
+    about_recording: bool,
 }
 
 type Span = Option<(Nanos, Nanos)>;
@@ -299,28 +305,34 @@ impl Visitor for InfoReader {
 
     fn host(&mut self, _: PacketPosition, event: &HostEvent<'_>, _: &mut Findings) {
         extend(&mut self.span, event.time, event.time);
-        if !self.is_about_recording(event) {
-            extend(&mut self.of_program, event.time, event.time);
-        }
+        let mut about_recording =
+            [category::RECORDING, category::OVERHEAD].contains(&event.category.text);
         let info = &mut self.info;
         match event.kind {
             EventKind::Begin => {
                 info.slices += 1;
                 if self.open.len() < MAX_TRACKS || self.open.contains_key(&event.track) {
-                    *self.open.entry(event.track).or_default() += 1;
+                    let slices = self.open.entry(event.track).or_default();
+                    slices.open += 1;
+                    slices.about_recording = about_recording;
                 }
             }
             EventKind::End => {
-                if let Some(open) = self.open.get_mut(&event.track) {
-                    *open = open.saturating_sub(1);
+                if let Some(slices) = self.open.get_mut(&event.track) {
+                    slices.open = slices.open.saturating_sub(1);
+                    about_recording = slices.about_recording;
                 }
             }
-            EventKind::Counter => info.values += 1,
             EventKind::Instant => {
                 info.instants += 1;
                 self.note(event);
             }
+            EventKind::Counter => info.values += 1,
             EventKind::Other => {}
+        }
+        let is_counter = matches!(event.kind, EventKind::Counter | EventKind::Other);
+        if !(about_recording || is_counter) {
+            extend(&mut self.of_program, event.time, event.time);
         }
     }
 
@@ -346,22 +358,6 @@ impl Visitor for InfoReader {
 }
 
 impl InfoReader {
-    /// Whether an event says how the program was recorded, and not what it did.
-    fn is_about_recording(&mut self, event: &HostEvent<'_>) -> bool {
-        let about = [category::RECORDING, category::OVERHEAD];
-        match event.kind {
-            EventKind::Begin | EventKind::Instant => {
-                let is_about = about.contains(&event.category.text);
-                if is_about && self.tracks_about_recording.len() < MAX_TRACKS {
-                    self.tracks_about_recording.insert(event.track);
-                }
-                is_about
-            }
-            EventKind::End => self.tracks_about_recording.contains(&event.track),
-            EventKind::Counter | EventKind::Other => true,
-        }
-    }
-
     /// Counts an instant that gputrail wrote about the recording.
     fn note(&mut self, event: &HostEvent<'_>) {
         if event.category.text != "gputrail" {

@@ -83,9 +83,11 @@ impl HeldWork {
                 (stage::EXTRA_DATA, FieldValue::Bytes(message)) => {
                     let (name, value) = extra(message);
                     let whole = value.parse::<i64>();
+                    // Importers have arguments of these names without the unit.
+                    let time = || value.strip_suffix("ns")?.parse().ok();
                     match (name, whole) {
-                        ("queued ns", Ok(time)) => self.queued = Some(time),
-                        ("submit ns", Ok(time)) => self.submitted = Some(time),
+                        ("queued", Err(_)) => self.queued = time(),
+                        ("submit", Err(_)) => self.submitted = time(),
                         ("bytes", Ok(bytes)) if bytes > 0 => self.bytes = bytes as u64,
                         ("status", Ok(code)) if i32::try_from(code).is_ok() => {
                             self.status = code as i32

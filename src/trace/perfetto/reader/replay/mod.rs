@@ -230,7 +230,7 @@ impl Replaying<'_> {
             monotonic_raw: reading(BuiltinClock::MonotonicRaw),
             realtime: reading(BuiltinClock::Realtime),
         };
-        if !clocks.boottime.is_some() || self.machine != 0 {
+        if clocks.boottime == Nanos::NONE || self.machine != 0 {
             return Ok(());
         }
         self.stacks.snapshot(clocks.boottime.0, clocks.monotonic.0);
