@@ -28,6 +28,7 @@ layouts! { SAMPLING_LAYOUTS:
     /// A sample of a wave that a thread of the host has interrupted. The low 8 bits of `wave` are the wave's place in its workgroup.
     growing PcSamplingHostTrapRecord = "rocprofiler_pc_sampling_record_host_trap_v0_t" {
         size: u64,
+        hw_id: HwId,
         pc: Pc,
         exec_mask: u64,
         timestamp: Timestamp,
@@ -61,6 +62,13 @@ layouts! { SAMPLING_LAYOUTS:
     growing PcSamplingInvalidRecord = "rocprofiler_pc_sampling_record_invalid_t" {
         size: u64,
     }
+}
+
+impl PcSamplingStochasticRecord {
+    /// Before version 1.3 `memory_counters` had 32 bits and lay 4 bytes earlier, which these bytes end behind.
+    pub const SIZE_BEFORE_1_3: u64 = Self::OFFSET_BEFORE_1_3 as u64 + 4;
+    /// Where `memory_counters` lay before version 1.3.
+    pub const OFFSET_BEFORE_1_3: usize = core::mem::offset_of!(Self, snapshot) + 4;
 }
 
 /// A flag of stochastic samples: `memory_counters` has a meaning.
