@@ -1,0 +1,501 @@
+//! The library, rocprofiler-sdk: where it is in the process, its version, and its functions behind safe ones.
+//!
+//! The numbers of kinds and operations differ between versions: the library is asked for their names. Before version 1.0 a
+//! correlation id had no ancestor, and what contains one lies otherwise: [`Sdk::is_before_1_0`] says so to those who read such structures.
+//! A function that the library lacks is answered as one that is not implemented.
+
+use super::session::SdkAgent;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use gputrail_buffer::platform::system::library_of;
+use gputrail_rocprofiler::{
+    AgentV0, AgentVersion, BufferCallback, BufferId, BufferPolicy, BufferTracingKind,
+    CallbackThread, CallbackTracingKind, Configure, ContextId, ExternalCorrelationRequest,
+    ExternalCorrelationRequestKind, Functions, Status, TracingCallback, TracingOperation,
+    VersionTriplet, read,
+};
+use libloading::os::unix::Library;
+use std::path::Path;
+
+/// The names of the library, newest first.
+pub(super) const FILES: [&str; 3] = [
+    "librocprofiler-sdk.so.1",
+    "librocprofiler-sdk.so.0",
+    "librocprofiler-sdk.so",
+];
+
+/// Calls a function of the library, in an unsafe block.
+macro_rules! call {
+    ($sdk:expr, $name:ident($($argument:expr),* $(,)?)) => {
+        match $sdk.functions.$name {
+            Some(function) => function($($argument),*),
+            None => gputrail_rocprofiler::Status::ERROR_NOT_IMPLEMENTED,
+        }
+    };
+}
+pub(super) use call;
+
+/// The library of this process.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Sdk {
+    pub functions: Functions,
+    pub version: VersionTriplet,
+}
+
+/// What a function of the library has answered instead of success.
+pub(super) type Refused = Status;
+
+fn done(status: Status) -> Result<(), Refused> {
+    match status {
+        Status::SUCCESS => Ok(()),
+        refused => Err(refused),
+    }
+}
+
+impl Sdk {
+    /// The library that has called us, by a text of it; otherwise one that the process has loaded. Opens none.
+    pub fn in_process(text: *const c_char) -> Option<Sdk> {
+        // The copy that calls us goes before others.
+        let caller = library_of(text.cast()).and_then(|path| loaded(&path));
+        let named = || FILES.iter().find_map(|file| loaded(Path::new(file)));
+        caller
+            .and_then(|library| Sdk::of(&library))
+            .or_else(|| Sdk::of(&Library::this()))
+            .or_else(|| Sdk::of(&named()?))
+    }
+
+    /// The functions of a library, if it is one of rocprofiler-sdk. The library stays loaded.
+    pub fn of(library: &Library) -> Option<Sdk> {
+        let find = |symbol: &CStr| {
+            // SAFETY: the address alone is asked for.
+            let found = unsafe { library.get::<*mut c_void>(symbol.to_bytes_with_nul()) };
+            found.map_or(core::ptr::null_mut(), |address| *address)
+        };
+        // SAFETY: the symbols are those of rocprofiler-sdk, whose prefix nobody else uses; libraries of ours with them have
+        // its functions. A library of the process that is opened here is never closed.
+        let functions = unsafe { Functions::find(find) };
+        functions.create_context?;
+        Some(Sdk::with(functions))
+    }
+
+    /// The library with these functions.
+    pub fn with(functions: Functions) -> Sdk {
+        let mut version = VersionTriplet::default();
+        if let Some(get_version) = functions.get_version {
+            let (major, minor, patch) = (
+                &raw mut version.major,
+                &raw mut version.minor,
+                &raw mut version.patch,
+            );
+            // SAFETY: the library writes to three places of a local.
+            unsafe { get_version(major, minor, patch) };
+        }
+        Sdk { functions, version }
+    }
+
+    /// Whether structures are laid out as before version 1.0.
+    pub fn is_before_1_0(&self) -> bool {
+        self.version.major == 0
+    }
+
+    /// The version as text.
+    pub fn version_text(&self) -> String {
+        let VersionTriplet {
+            major,
+            minor,
+            patch,
+        } = self.version;
+        format!("{major}.{minor}.{patch}")
+    }
+
+    /// Its clock now, which is CLOCK_BOOTTIME in nanoseconds.
+    pub fn timestamp(&self) -> Option<u64> {
+        let mut time = 0;
+        // SAFETY: the library writes to a local.
+        let status = unsafe { call!(self, get_timestamp(&raw mut time)) };
+        (status == Status::SUCCESS && time != 0).then_some(time)
+    }
+
+    /// What the library says about a status, if it says anything.
+    pub fn sentence(&self, status: Status) -> Option<String> {
+        let get = self.functions.get_status_string?;
+        // SAFETY: any number is taken; the answer is null or a text that lasts as long as the library.
+        let text = unsafe { get(status) };
+        // SAFETY: as above.
+        unsafe { text_of(text) }
+    }
+
+    /// A new context.
+    pub fn create_context(&self) -> Result<ContextId, Refused> {
+        let mut context = ContextId::default();
+        // SAFETY: the library writes to a local.
+        done(unsafe { call!(self, create_context(&raw mut context)) })?;
+        Ok(context)
+    }
+
+    /// Starts or stops a context.
+    pub fn switch(&self, context: ContextId, on: bool) -> Result<(), Refused> {
+        // SAFETY: a handle, which the library checks.
+        done(unsafe {
+            match on {
+                true => call!(self, start_context(context)),
+                false => call!(self, stop_context(context)),
+            }
+        })
+    }
+
+    /// A new buffer of a context with a thread of its own for its callback, which is called when `watermark` bytes are full. Writers
+    /// to a full buffer deliver it themselves: no record is lost.
+    pub fn create_buffer(
+        &self,
+        context: ContextId,
+        (bytes, watermark): (usize, usize),
+        callback: BufferCallback,
+    ) -> Result<BufferId, Refused> {
+        let mut buffer = BufferId::default();
+        // SAFETY: the library writes to a local. The callback is a function of this library, which is never unloaded, and uses no data.
+        done(unsafe {
+            call!(
+                self,
+                create_buffer(
+                    context,
+                    bytes,
+                    watermark,
+                    BufferPolicy::LOSSLESS,
+                    Some(callback),
+                    core::ptr::null_mut(),
+                    &raw mut buffer
+                )
+            )
+        })?;
+        let mut thread = CallbackThread::default();
+        // Without a thread of its own the buffer's callback comes on the SDK's shared one.
+        // SAFETY: the library writes to a local; handles are checked by it.
+        let _ = unsafe {
+            done(call!(self, create_callback_thread(&raw mut thread)))
+                .and_then(|()| done(call!(self, assign_callback_thread(buffer, thread))))
+        };
+        Ok(buffer)
+    }
+
+    /// Has a buffer's records delivered, on a thread of the SDK; waits for its callback.
+    pub fn flush(&self, buffer: BufferId) -> Result<(), Refused> {
+        // SAFETY: a handle, which the library checks.
+        done(unsafe { call!(self, flush_buffer(buffer)) })
+    }
+
+    /// Has the records of a kind written to a buffer: all of its operations.
+    pub fn trace_to_buffer(
+        &self,
+        context: ContextId,
+        kind: BufferTracingKind,
+        buffer: BufferId,
+    ) -> Result<(), Refused> {
+        // SAFETY: no list of operations, which stands for all of them; handles are checked by the library.
+        done(unsafe {
+            call!(
+                self,
+                configure_buffer_tracing_service(context, kind, core::ptr::null(), 0, buffer)
+            )
+        })
+    }
+
+    /// Has a callback called for a kind: for all of its operations if there are none in the list.
+    pub fn trace_to_callback(
+        &self,
+        context: ContextId,
+        kind: CallbackTracingKind,
+        operations: &[TracingOperation],
+        callback: TracingCallback,
+    ) -> Result<(), Refused> {
+        let list = match operations {
+            [] => core::ptr::null(),
+            list => list.as_ptr(),
+        };
+        // SAFETY: the list has as many numbers as stated, which the library reads in the call. The callback is a function of this
+        // library, which is never unloaded, takes the structure of the library's version (`callbacks::of_version`), and uses no data.
+        done(unsafe {
+            call!(
+                self,
+                configure_callback_tracing_service(
+                    context,
+                    kind,
+                    list,
+                    operations.len(),
+                    Some(callback),
+                    core::ptr::null_mut()
+                )
+            )
+        })
+    }
+
+    /// Has us asked for the external ids of a context's work of these kinds.
+    pub fn request_external_ids(
+        &self,
+        context: ContextId,
+        kinds: &[ExternalCorrelationRequestKind],
+        answer: ExternalCorrelationRequest,
+    ) -> Result<(), Refused> {
+        // SAFETY: the list has as many numbers as stated, which the library reads in the call. The callback is a function of this
+        // library, which is never unloaded, and uses no data.
+        done(unsafe {
+            call!(
+                self,
+                configure_external_correlation_id_request_service(
+                    context,
+                    kinds.as_ptr(),
+                    kinds.len(),
+                    Some(answer),
+                    core::ptr::null_mut()
+                )
+            )
+        })
+    }
+
+    /// Has a tool configured now, by a library that nothing in the process has initialised yet.
+    pub fn force_configure(&self, configure: Configure) -> Result<(), Refused> {
+        // SAFETY: the function is of this library, which is never unloaded.
+        done(unsafe { call!(self, force_configure(Some(configure))) })
+    }
+
+    /// Whether the library has been initialised, or is being.
+    pub fn is_initialised(&self) -> bool {
+        let mut state: c_int = 0;
+        // SAFETY: the library writes to a local.
+        let status = unsafe { call!(self, is_initialized(&raw mut state)) };
+        status == Status::SUCCESS && state != 0
+    }
+
+    /// The processors of the machine.
+    pub fn agents(&self) -> Vec<SdkAgent> {
+        unsafe extern "C" fn take(
+            version: AgentVersion,
+            agents: *const *const c_void,
+            count: usize,
+            found: *mut c_void,
+        ) -> Status {
+            if version == AgentVersion::VERSION_0 && !agents.is_null() {
+                // SAFETY: the vector of the caller below, which waits for this.
+                let found = unsafe { &mut *found.cast::<Vec<SdkAgent>>() };
+                // SAFETY: the library gives this many pointers.
+                let agents = unsafe { core::slice::from_raw_parts(agents, count) };
+                let agents = agents.iter().filter(|agent| !agent.is_null());
+                // SAFETY: each leads to a description of version 0.
+                found.extend(agents.map(|agent| unsafe { describe(agent.cast()) }));
+            }
+            Status::SUCCESS
+        }
+        let mut found = Vec::new();
+        // The size is the least that a library of any version takes: what is there is read by its own size.
+        // SAFETY: the callback is called in the call, with the vector.
+        unsafe {
+            call!(
+                self,
+                query_available_agents(
+                    AgentVersion::VERSION_0,
+                    Some(take),
+                    size_of::<u64>(),
+                    (&raw mut found).cast()
+                )
+            )
+        };
+        found
+    }
+
+    /// The kind of callbacks with this name, if the library has it.
+    pub fn callback_kind(&self, name: &CStr) -> Option<CallbackTracingKind> {
+        struct Wanted<'a> {
+            sdk: &'a Sdk,
+            name: &'a CStr,
+            found: Option<CallbackTracingKind>,
+        }
+        unsafe extern "C" fn visit(kind: CallbackTracingKind, wanted: *mut c_void) -> c_int {
+            // SAFETY: the local of the caller below, which waits for this.
+            let wanted = unsafe { &mut *wanted.cast::<Wanted<'_>>() };
+            let is_it = wanted.sdk.callback_kind_is(kind, wanted.name);
+            wanted.found = is_it.then_some(kind).or(wanted.found);
+            is_it.into()
+        }
+        let mut wanted = Wanted {
+            sdk: self,
+            name,
+            found: None,
+        };
+        // SAFETY: the callback is called in the call, with the local.
+        unsafe {
+            call!(
+                self,
+                iterate_callback_tracing_kinds(Some(visit), (&raw mut wanted).cast())
+            )
+        };
+        wanted.found
+    }
+
+    fn callback_kind_is(&self, kind: CallbackTracingKind, name: &CStr) -> bool {
+        let mut text = core::ptr::null();
+        // SAFETY: the library writes to a local; it takes null for the length.
+        let status = unsafe {
+            call!(
+                self,
+                query_callback_tracing_kind_name(kind, &raw mut text, core::ptr::null_mut())
+            )
+        };
+        // SAFETY: null or a text of the library that lasts as long as it.
+        status == Status::SUCCESS && !text.is_null() && unsafe { CStr::from_ptr(text) } == name
+    }
+
+    /// The kind of records with this name, if the library has it.
+    pub fn buffer_kind(&self, name: &CStr) -> Option<BufferTracingKind> {
+        struct Wanted<'a> {
+            sdk: &'a Sdk,
+            name: &'a CStr,
+            found: Option<BufferTracingKind>,
+        }
+        unsafe extern "C" fn visit(kind: BufferTracingKind, wanted: *mut c_void) -> c_int {
+            // SAFETY: the local of the caller below, which waits for this.
+            let wanted = unsafe { &mut *wanted.cast::<Wanted<'_>>() };
+            let is_it = wanted.sdk.buffer_kind_is(kind, wanted.name);
+            wanted.found = is_it.then_some(kind).or(wanted.found);
+            is_it.into()
+        }
+        let mut wanted = Wanted {
+            sdk: self,
+            name,
+            found: None,
+        };
+        // SAFETY: the callback is called in the call, with the local.
+        unsafe {
+            call!(
+                self,
+                iterate_buffer_tracing_kinds(Some(visit), (&raw mut wanted).cast())
+            )
+        };
+        wanted.found
+    }
+
+    fn buffer_kind_is(&self, kind: BufferTracingKind, name: &CStr) -> bool {
+        let mut text = core::ptr::null();
+        // SAFETY: the library writes to a local; it takes null for the length.
+        let status = unsafe {
+            call!(
+                self,
+                query_buffer_tracing_kind_name(kind, &raw mut text, core::ptr::null_mut())
+            )
+        };
+        // SAFETY: null or a text of the library that lasts as long as it.
+        status == Status::SUCCESS && !text.is_null() && unsafe { CStr::from_ptr(text) } == name
+    }
+
+    /// The operations of a kind of callbacks, each with its name.
+    pub fn callback_operations(&self, kind: CallbackTracingKind) -> Vec<(TracingOperation, String)> {
+        unsafe extern "C" fn visit(
+            _: CallbackTracingKind,
+            operation: TracingOperation,
+            found: *mut c_void,
+        ) -> c_int {
+            // SAFETY: the vector of the caller below, which waits for this.
+            unsafe { &mut *found.cast::<Vec<TracingOperation>>() }.push(operation);
+            0
+        }
+        let mut found: Vec<TracingOperation> = Vec::new();
+        // SAFETY: the callback is called in the call, with the vector.
+        unsafe {
+            call!(
+                self,
+                iterate_callback_tracing_kind_operations(
+                    kind,
+                    Some(visit),
+                    (&raw mut found).cast()
+                )
+            )
+        };
+        let named = found.into_iter().filter_map(|operation| {
+            let mut text = core::ptr::null();
+            let (place, length) = (&raw mut text, core::ptr::null_mut());
+            // SAFETY: the library writes to a local; it takes null for the length.
+            unsafe {
+                call!(
+                    self,
+                    query_callback_tracing_kind_operation_name(kind, operation, place, length)
+                )
+            };
+            // SAFETY: null or a text of the library that lasts as long as it.
+            Some((operation, unsafe { text_of(text) }?))
+        });
+        named.collect()
+    }
+
+    /// The operations of a kind of records, each with its name.
+    pub fn buffer_operations(&self, kind: BufferTracingKind) -> Vec<(TracingOperation, String)> {
+        unsafe extern "C" fn visit(
+            _: BufferTracingKind,
+            operation: TracingOperation,
+            found: *mut c_void,
+        ) -> c_int {
+            // SAFETY: the vector of the caller below, which waits for this.
+            unsafe { &mut *found.cast::<Vec<TracingOperation>>() }.push(operation);
+            0
+        }
+        let mut found: Vec<TracingOperation> = Vec::new();
+        // SAFETY: the callback is called in the call, with the vector.
+        unsafe {
+            call!(
+                self,
+                iterate_buffer_tracing_kind_operations(kind, Some(visit), (&raw mut found).cast())
+            )
+        };
+        let named = found.into_iter().filter_map(|operation| {
+            let mut text = core::ptr::null();
+            let (place, length) = (&raw mut text, core::ptr::null_mut());
+            // SAFETY: the library writes to a local; it takes null for the length.
+            unsafe {
+                call!(
+                    self,
+                    query_buffer_tracing_kind_operation_name(kind, operation, place, length)
+                )
+            };
+            // SAFETY: null or a text of the library that lasts as long as it.
+            Some((operation, unsafe { text_of(text) }?))
+        });
+        named.collect()
+    }
+}
+
+/// A library of the process.
+fn loaded(path: &Path) -> Option<Library> {
+    let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
+    // SAFETY: the library is in the process already, so opening it runs nothing.
+    let library = unsafe { Library::open(Some(path), flags) }.ok()?;
+    // Never closed: its functions are called until the process ends.
+    let handle = library.into_raw();
+    // SAFETY: the handle that was just taken out.
+    Some(unsafe { Library::from_raw(handle) })
+}
+
+/// The description of an agent, with its texts.
+///
+/// # Safety
+///
+/// `agent` leads to a description of version 0 of a library.
+unsafe fn describe(agent: *const AgentV0) -> SdkAgent {
+    // SAFETY: a structure that begins with its size (the caller's promise).
+    let info = unsafe { read(agent) };
+    // SAFETY: texts of the library, which last as long as it, or null where it has none.
+    unsafe {
+        SdkAgent {
+            architecture: text_of(info.name).unwrap_or_default(),
+            product: text_of(info.product_name).unwrap_or_default(),
+            vendor: text_of(info.vendor_name).unwrap_or_default(),
+            info,
+        }
+    }
+}
+
+/// A text of the library; `None` for null.
+///
+/// # Safety
+///
+/// `text` is null or leads to a text that ends with a 0 and stays during the call.
+pub(super) unsafe fn text_of(text: *const c_char) -> Option<String> {
+    // SAFETY: a text that ends with a 0 (`# Safety`); it is copied.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
