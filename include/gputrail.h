@@ -252,14 +252,17 @@ enum {
     GPUTRAIL_DOMAIN_SIM = 2, /* The simulated GPU's own runtime. */
     GPUTRAIL_DOMAIN_CUDA_DRIVER = 3, /* The CUDA driver API. */
     GPUTRAIL_DOMAIN_CUDA_RUNTIME = 4, /* The CUDA runtime API. */
-    GPUTRAIL_DOMAIN_HIP = 5, /* HIP. Reserved. */
-    GPUTRAIL_DOMAIN_HSA = 6, /* HSA. Reserved. */
+    GPUTRAIL_DOMAIN_HIP = 5, /* The runtime API of HIP. */
+    GPUTRAIL_DOMAIN_HSA = 6, /* HSA: its core, AMD's extension, images and the finaliser. */
+    GPUTRAIL_DOMAIN_HIP_COMPILER = 7, /* The functions of HIP that compilers call. */
     GPUTRAIL_DOMAIN_RESOURCE = 8, /* Creation and destruction of objects; for subscribers only. */
     GPUTRAIL_DOMAIN_KERNEL_DISPATCH = 9, /* Enqueue and completion of kernels; for subscribers only. */
     GPUTRAIL_DOMAIN_MEMORY_COPY = 10, /* Enqueue and completion of copies and fills; for subscribers only. */
     GPUTRAIL_DOMAIN_MEMORY_ALLOCATION = 11, /* Allocation and release of memory; for subscribers only. */
     GPUTRAIL_DOMAIN_SYNCHRONIZATION = 12, /* Waits of the host; for subscribers only. */
-    GPUTRAIL_DOMAIN_MARKER = 13 /* Markers and ranges made by the program. */
+    GPUTRAIL_DOMAIN_MARKER = 13, /* Markers and ranges made by the program. */
+    GPUTRAIL_DOMAIN_RCCL = 14, /* RCCL, AMD's library of collectives. */
+    GPUTRAIL_DOMAIN_OMPT = 15 /* Events of an OpenMP runtime, as rocprofiler-sdk tells them. */
 };
 
 /* The interpretation of a 64-bit argument value. */

@@ -77,7 +77,7 @@ pub trait Handles: Sync {
 }
 
 /// Sources that a process can have.
-pub const MAX_SOURCES: usize = 8;
+pub const MAX_SOURCES: usize = 16;
 
 /// The sources that have attached, in this process or in one that it was forked from.
 static ATTACHED: [OnceBox<&'static dyn Source>; MAX_SOURCES] =

@@ -13,10 +13,12 @@ open_enum! {
         CUDA_DRIVER = 3, "cuda driver";
         /// The CUDA runtime API.
         CUDA_RUNTIME = 4, "cuda runtime";
-        /// HIP. Reserved.
+        /// The runtime API of HIP.
         HIP = 5, "hip";
-        /// HSA. Reserved.
+        /// HSA: its core, AMD's extension, images and the finaliser.
         HSA = 6, "hsa";
+        /// The functions of HIP that compilers call.
+        HIP_COMPILER = 7, "hip compiler";
         /// Creation and destruction of objects; for subscribers only.
         RESOURCE = 8, "resource";
         /// Enqueue and completion of kernels; for subscribers only.
@@ -29,6 +31,10 @@ open_enum! {
         SYNCHRONIZATION = 12, "synchronization";
         /// Markers and ranges made by the program.
         MARKER = 13, "marker";
+        /// RCCL, AMD's library of collectives.
+        RCCL = 14, "rccl";
+        /// Events of an OpenMP runtime, as rocprofiler-sdk tells them.
+        OMPT = 15, "ompt";
     }
 }
 

@@ -6,6 +6,8 @@
 //! A part of gputrail, not meant for others: what is public here may change in any version.
 
 #[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
 pub mod clperfmarker;
 #[cfg(target_os = "linux")]
 pub mod cuda;
@@ -28,6 +30,8 @@ pub mod perf;
 #[cfg(target_os = "linux")]
 pub mod processors;
 #[cfg(target_os = "linux")]
+pub mod rocm;
+#[cfg(target_os = "linux")]
 pub mod roctx;
 pub mod sim;
 
@@ -46,6 +50,16 @@ pub fn all() -> &'static [&'static dyn Source] {
         &cuda::CudaDriver,
         #[cfg(target_os = "linux")]
         &cuda::CudaRuntime,
+        #[cfg(target_os = "linux")]
+        &rocm::HSA,
+        #[cfg(target_os = "linux")]
+        &rocm::HIP,
+        #[cfg(target_os = "linux")]
+        &rocm::HIP_COMPILER,
+        #[cfg(target_os = "linux")]
+        &rocm::RCCL,
+        #[cfg(target_os = "linux")]
+        &rocm::OMPT,
         &sim::Simulated,
     ]
 }

@@ -25,8 +25,14 @@ const EXCEPTIONS: &[(&[&str], &str)] = &[
         "no source runs on such a device here",
     ),
     (
-        &["Domain: hip", "Domain: hsa"],
-        "reserved: no source of this API",
+        &[
+            "Domain: hip",
+            "Domain: hip compiler",
+            "Domain: hsa",
+            "Domain: ompt",
+            "Domain: rccl",
+        ],
+        "the stand-in of rocprofiler-sdk makes it, whose recordings are not read here",
     ),
     (
         &[

@@ -6,13 +6,13 @@
 //! registered`. There are no retirement records. Callbacks about completed work may come on a thread of CUPTI's, where CUDA must
 //! not be called.
 
-use super::calls::{CurrentCall, stack};
 use super::ffi::{self, CallData};
 use super::functions::{self, CudaFunction, Effect, MAX_ARGUMENTS};
 use super::inside::InsideCupti;
 use super::recent::{self, RECENT};
 use super::session::current_session;
 use super::{agents, counting, enabling, graphs, inner, notes, objects, resources, sampling};
+use crate::calls::{CurrentCall, stack};
 use core::ffi::c_void;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::inside::contain;

@@ -1,10 +1,10 @@
 //! Graphs that are made, changed, launched and destroyed: CUPTI's callbacks about them, as records and for subscribers.
 
-use super::calls;
 use super::ffi::{self, call};
 use super::functions::{self, CudaFunction, MAX_ARGUMENTS};
 use super::sampling::ffi::Resource;
 use super::session::CuptiSession;
+use crate::calls;
 use core::ffi::c_void;
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::notify::Notifier;

@@ -14,7 +14,6 @@
 mod activity;
 mod agents;
 mod callbacks;
-mod calls;
 mod counting;
 mod counts;
 mod cupti;

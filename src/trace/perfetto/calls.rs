@@ -18,7 +18,7 @@ fn gpu_api(domain: Domain) -> Option<GpuApi> {
     match domain {
         Domain::OPENCL => Some(GpuApi::OpenCl),
         Domain::CUDA_DRIVER | Domain::CUDA_RUNTIME => Some(GpuApi::Cuda),
-        Domain::HIP | Domain::HSA => Some(GpuApi::Hip),
+        Domain::HIP | Domain::HIP_COMPILER | Domain::HSA => Some(GpuApi::Hip),
         _ => None,
     }
 }

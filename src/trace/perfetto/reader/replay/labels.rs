@@ -134,11 +134,12 @@ fn domain_of(category: &str, api: u64) -> Domain {
     let domain = match category {
         "cuda_driver" => Domain::CUDA_DRIVER,
         "cuda_runtime" => Domain::CUDA_RUNTIME,
+        "hip_compiler" => Domain::HIP_COMPILER,
         category => Domain::from_name(category).unwrap_or(Domain(0)),
     };
     match (api, domain) {
         (3, _) => Domain::OPENCL,
-        (4, Domain::CUDA_DRIVER) | (5, Domain::HSA) => domain,
+        (4, Domain::CUDA_DRIVER) | (5, Domain::HSA | Domain::HIP_COMPILER) => domain,
         (4, _) => Domain::CUDA_RUNTIME,
         (5, _) => Domain::HIP,
         _ => domain,
