@@ -235,7 +235,8 @@ enumerations! {
         HOST_TRAP = 2;
     }
 
-    /// The unit of the interval of samples; times are nanoseconds.
+    /// The unit of the interval of samples. Times are microseconds: AMD's headers say nanoseconds, and its library passes the number on
+    /// to the driver, which counts microseconds, in all versions up to 1.3.
     PcSamplingUnit {
         NONE = 0;
         INSTRUCTIONS = 1;
