@@ -10,8 +10,7 @@ use gputrail_buffer::platform::system::library_of;
 use gputrail_rocprofiler::{
     AgentV0, AgentVersion, BufferCallback, BufferId, BufferPolicy, BufferTracingKind,
     CallbackThread, CallbackTracingKind, Configure, ContextId, ExternalCorrelationRequest,
-    ExternalCorrelationRequestKind, Functions, Status, TracingCallback, TracingOperation,
-    VersionTriplet, read,
+    Functions, Status, TracingCallback, TracingOperation, VersionTriplet, read,
 };
 use libloading::os::unix::Library;
 use std::path::Path;
@@ -199,51 +198,46 @@ impl Sdk {
         })
     }
 
-    /// Has a callback called for a kind: for all of its operations if there are none in the list.
+    /// Has a callback called for all operations of a kind, with `data`.
     pub fn trace_to_callback(
         &self,
         context: ContextId,
         kind: CallbackTracingKind,
-        operations: &[TracingOperation],
         callback: TracingCallback,
+        data: usize,
     ) -> Result<(), Refused> {
-        let list = match operations {
-            [] => core::ptr::null(),
-            list => list.as_ptr(),
-        };
-        // SAFETY: the list has as many numbers as stated, which the library reads in the call. The callback is a function of this
-        // library, which is never unloaded, takes the structure of the library's version (`callbacks::of_version`), and uses no data.
+        // SAFETY: no list of operations, which stands for all of them. The callback is a function of this library, which is never
+        // unloaded, takes the structure of the library's version (`callbacks::of_version`), and uses the data as a number.
         done(unsafe {
             call!(
                 self,
                 configure_callback_tracing_service(
                     context,
                     kind,
-                    list,
-                    operations.len(),
+                    core::ptr::null(),
+                    0,
                     Some(callback),
-                    core::ptr::null_mut()
+                    core::ptr::without_provenance_mut(data)
                 )
             )
         })
     }
 
-    /// Has us asked for the external ids of a context's work of these kinds.
+    /// Has `answer` asked for the external ids of all that a context traces.
     pub fn request_external_ids(
         &self,
         context: ContextId,
-        kinds: &[ExternalCorrelationRequestKind],
         answer: ExternalCorrelationRequest,
     ) -> Result<(), Refused> {
-        // SAFETY: the list has as many numbers as stated, which the library reads in the call. The callback is a function of this
-        // library, which is never unloaded, and uses no data.
+        // SAFETY: no list of kinds, which stands for all of them. The callback is a function of this library, which is never
+        // unloaded, and uses no data.
         done(unsafe {
             call!(
                 self,
                 configure_external_correlation_id_request_service(
                     context,
-                    kinds.as_ptr(),
-                    kinds.len(),
+                    core::ptr::null(),
+                    0,
                     Some(answer),
                     core::ptr::null_mut()
                 )
