@@ -8,7 +8,7 @@
 use super::functions::{self, MAX_ARGUMENTS, RocmFunction};
 use super::sdk::Sdk;
 use super::session::{SESSION, Session};
-use super::{markers, notes, objects, streams};
+use super::{markers, notes, objects, sampling, streams};
 use crate::calls::{CurrentCall, stack};
 use core::ffi::c_void;
 use gputrail_buffer::clock;
@@ -37,16 +37,19 @@ pub(super) enum Receiver {
     Markers,
     MarkerControl,
     MarkerNames,
+    /// Kernels that may be sampled.
+    Dispatches,
 }
 
 impl Receiver {
-    const OTHERS: [Receiver; 6] = [
+    const OTHERS: [Receiver; 7] = [
         Receiver::CodeObjects,
         Receiver::Streams,
         Receiver::Runtimes,
         Receiver::Markers,
         Receiver::MarkerControl,
         Receiver::MarkerNames,
+        Receiver::Dispatches,
     ];
     /// The first number that stands for no API.
     const FIRST_OTHER: usize = 1 << 8;
@@ -180,6 +183,7 @@ unsafe fn tell(session: &Session, receiver: Receiver, record: &CallbackTracingRe
             Receiver::Markers => markers::core(record),
             Receiver::MarkerControl => markers::control(record),
             Receiver::MarkerNames => markers::name(record),
+            Receiver::Dispatches => sampling::dispatched(record),
             Receiver::Api(..) => {}
         }
     }
