@@ -16,12 +16,12 @@ pub(super) fn offer_all(session: &'static Session, board: &Switchboard) {
     for agent in session.agents.iter().filter(|agent| is_gpu(agent)) {
         let id = name(names, agent);
         OBJECTS.lock().add_agent(agent, id);
-        for reading in session.first_reading {
+        if let Some(reading) = session.first_reading {
             names.clock_pair(reading.of_agent(id));
         }
         crate::links::name(names, id, &bus(agent));
-        sampling::offer(session, id, agent);
-        counting::offer(session, id, agent);
+        sampling::offer(id, agent);
+        counting::offer(id, agent);
         board.agent_offered(id);
     }
 }

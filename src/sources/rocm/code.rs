@@ -8,7 +8,7 @@ use super::sdk::text_of;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::code::MAX_CODE_OBJECT;
 use gputrail_capture::names::Names;
-use gputrail_record::{AgentId, CodeObject, CodeObjectId};
+use gputrail_record::{AgentId, CodeObject, CodeObjectId, ModuleId};
 use gputrail_rocprofiler::{CodeObjectLoadData, Pc};
 use std::collections::HashMap;
 use std::fs::File;
@@ -62,12 +62,16 @@ pub(super) fn keep() {
     KEEPS.store(true, Ordering::Relaxed);
 }
 
-/// A code object is loaded on `agent`: keeps its bytes, if code is kept.
+/// A code object is loaded on `agent` as the code of `module`: keeps its bytes, if code is kept.
 ///
 /// # Safety
 ///
 /// `data` is what the SDK describes a code object with, in the callback that tells of it.
-pub(super) unsafe fn loaded(names: &Names, agent: AgentId, data: &CodeObjectLoadData) {
+pub(super) unsafe fn loaded(
+    names: &Names,
+    (agent, module): (AgentId, ModuleId),
+    data: &CodeObjectLoadData,
+) {
     if !KEEPS.load(Ordering::Relaxed) {
         return;
     }
@@ -77,7 +81,8 @@ pub(super) unsafe fn loaded(names: &Names, agent: AgentId, data: &CodeObjectLoad
     // SAFETY: null or a text that ends with a 0, which stays during the callback (the caller's promise).
     let uri = unsafe { text_of(data.uri) }.unwrap_or_default();
     let mut object = CodeObject::blank();
-    (object.agent, object.path) = (agent, names.string(&uri));
+    (object.agent, object.module) = (agent, module);
+    object.path = names.string(&uri);
     // A record's base is what an address in memory has more than that in the file.
     object.load_base = match data.load_delta {
         0 => data.load_base,
@@ -258,7 +263,9 @@ mod tests {
         of_memory.memory_base = bytes.as_ptr().expose_provenance() as u64;
         of_memory.memory_size = bytes.len() as u64;
         // SAFETY: descriptions of code objects, as the SDK would make them.
-        let load = |data: &CodeObjectLoadData| unsafe { loaded(&names, AgentId(3), data) };
+        let load = |data: &CodeObjectLoadData| unsafe {
+            loaded(&names, (AgentId(3), ModuleId(4)), data);
+        };
         keep();
         load(&of_memory);
         load(&described(IN_FILE, &in_file));
@@ -269,7 +276,8 @@ mod tests {
         assert_eq!(kept(&names, id(UNREAD)), None);
         assert!(missing().unread >= 1);
         let record: CodeObject = names.get(id(IN_FILE).0).unwrap();
-        assert_eq!((record.agent, record.load_base), (AgentId(3), 0x7000_0000));
+        assert_eq!((record.agent, record.module), (AgentId(3), ModuleId(4)));
+        assert_eq!(record.load_base, 0x7000_0000);
 
         // The file begins 0x1000 before what is loaded.
         let pc = Pc {

@@ -6,7 +6,7 @@
 
 use super::code;
 use super::sdk::text_of;
-use super::session::{Reading, SdkAgent, Session};
+use super::session::{Reading, SdkAgent};
 use foldhash::HashMap;
 use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::sync::PerProcess;
@@ -310,7 +310,7 @@ pub(super) fn stream_destroyed(stream: &HipStreamData) {
 /// # Safety
 ///
 /// `record` is the SDK's, and its payload the structure of its operation.
-pub(super) unsafe fn code(session: &Session, record: &CallbackTracingRecord) {
+pub(super) unsafe fn code(record: &CallbackTracingRecord) {
     let Some(names) = process::names() else {
         return;
     };
@@ -329,14 +329,14 @@ pub(super) unsafe fn code(session: &Session, record: &CallbackTracingRecord) {
             let module = names.module(module);
             OBJECTS.lock().modules.insert(data.code_object_id, module);
             // SAFETY: the description, in the callback that tells of it.
-            unsafe { code::loaded(names, agent, &data) };
+            unsafe { code::loaded(names, (agent, module), &data) };
         }
         CodeObjectOperation::DEVICE_KERNEL_SYMBOL_REGISTER if is_load => {
             // SAFETY: the structure of this operation, which begins with its size (`# Safety`).
             let data: KernelSymbolData = unsafe { read(record.payload.cast()) };
             // SAFETY: null or a text of the SDK's that stays during the callback.
             let name = unsafe { text_of(data.kernel_name) }.unwrap_or_default();
-            register(session, names, &data, &name);
+            register(names, &data, &name);
         }
         // Records of kernels may still come when the code is gone: the numbers are not used again.
         _ => {}
@@ -344,7 +344,7 @@ pub(super) unsafe fn code(session: &Session, record: &CallbackTracingRecord) {
 }
 
 /// A kernel was loaded.
-fn register(_: &Session, names: &Names, data: &KernelSymbolData, name: &str) {
+fn register(names: &Names, data: &KernelSymbolData, name: &str) {
     // The symbol is that of the kernel's descriptor.
     let name = name.strip_suffix(".kd").unwrap_or(name);
     let module = OBJECTS.lock().modules.get(&data.code_object_id).copied();

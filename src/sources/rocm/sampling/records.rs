@@ -170,7 +170,7 @@ fn common(fields: &CommonFields, origin: &SampleOrigin) -> HostTrapSample {
     let missing = [
         (!origin.work.is_some(), Absent::DISPATCH),
         (!origin.correlation.is_some(), Absent::CORRELATION),
-        (!origin.external.is_some(), Absent::EXTERNAL),
+        (!origin.work.is_some(), Absent::EXTERNAL),
         (!origin.kernel.is_some(), Absent::KERNEL),
         (fields.time == 0, Absent::TIME),
     ];
