@@ -59,6 +59,11 @@ pub trait Provider<R: AgentRequest>: Send + Sync {
     /// alone. Empty if the agent cannot be used.
     fn configurations(&self) -> Vec<R::Configuration>;
 
+    /// Why the agent offers no configuration, and what to do, if there is more to say than that it cannot be used.
+    fn unavailable(&self) -> Option<String> {
+        None
+    }
+
     /// Checks whether the system allows `request`, without reserving the agent.
     fn check(&self, request: &R) -> Result<(), ConfigureError> {
         let _ = request;
@@ -205,6 +210,12 @@ impl<R: AgentRequest> ProviderTurn<'_, R> {
             (agent.provider.clone(), agent.text())
         };
         Ok((provider.configurations(), name))
+    }
+
+    /// Why `agent` has no configurations, if it says so.
+    fn unavailable(&self, agent: AgentId) -> Result<Option<String>, R::Error> {
+        let provider = find(&mut self.service.agents.lock(), agent)?.provider.clone();
+        Ok(provider.unavailable())
     }
 
     /// The agents whose use `change` has changed.
@@ -365,6 +376,15 @@ impl<R: AgentRequest> AgentService<R> {
         let claim = self.claims.claim(R::SERVICE, context, Some(agent));
         let claim = claim.map_err(AgentRefusal::<R::Configuration>::from)?;
         let (possible, name) = turn.configurations(agent)?;
+        if possible.is_empty()
+            && let Some(reason) = turn.unavailable(agent)?
+        {
+            return Err(AgentRefusal::System {
+                agent: name,
+                reason,
+            }
+            .into());
+        }
         let provider = {
             let mut agents = self.agents.lock();
             let agent = find(&mut agents, agent)?;
