@@ -1996,8 +1996,15 @@ typedef struct gputrail_record_kernel_dispatch {
   gputrail_launch_type launch;
   /* The number of dimensions of the launch; 0: unknown. */
   uint8_t dimensions;
+  /*
+   * Registers per work-item in which matrix instructions accumulate, if they are counted apart (AMD: accumulation
+   * VGPRs).
+   */
+  uint16_t accumulation_registers;
+  /* Scalar registers per wave, if they are counted apart (AMD: SGPRs). */
+  uint16_t scalar_registers;
   /* Reserved, 0. */
-  uint8_t reserved[6];
+  uint8_t reserved[2];
 } gputrail_record_kernel_dispatch;
 
 /*

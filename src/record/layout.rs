@@ -153,7 +153,7 @@ layouts! {
     KernelDispatch {
         work, kernel, workgroup, grid, registers, static_local_memory, dynamic_local_memory, private_memory,
         private_memory_total, grid_id, executed_local_memory, cache_requested, cache_executed,
-        local_memory_config, carveout, launch, dimensions, reserved
+        local_memory_config, carveout, launch, dimensions, accumulation_registers, scalar_registers, reserved
     }
     MemoryCopy {
         work, bytes, source_address, destination_address, source_offset, destination_offset, source_agent,

@@ -20,7 +20,8 @@ fn layouts_are_pinned() {
     layout!(KernelDispatch, 152, work @ 8, kernel @ 64, workgroup @ 68, grid @ 80, registers @ 104,
         static_local_memory @ 108, dynamic_local_memory @ 112, private_memory @ 116, private_memory_total @ 120,
         grid_id @ 128, executed_local_memory @ 136, cache_requested @ 140, cache_executed @ 141,
-        local_memory_config @ 142, carveout @ 143, launch @ 144, dimensions @ 145, reserved @ 146);
+        local_memory_config @ 142, carveout @ 143, launch @ 144, dimensions @ 145, accumulation_registers @ 146,
+        scalar_registers @ 148, reserved @ 150);
     layout!(Completion, 80, work @ 8, correlation @ 16, queued @ 24, submitted @ 32, start @ 40, end @ 48,
         completed @ 56, agent @ 64, status @ 68, unfinished @ 72);
     layout!(Retirement, 24, correlation @ 8, time @ 16);

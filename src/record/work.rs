@@ -64,7 +64,7 @@ pub struct KernelDispatch {
     pub workgroup: [u32; 3],
     /// Work-items in x, y, z; 1 in unused dimensions.
     pub grid: [u64; 3],
-    /// Registers per work-item.
+    /// Registers per work-item. Where scalar ones and those of matrix instructions are counted apart, the ordinary ones.
     pub registers: u32,
     /// Local memory declared by the kernel, in bytes per workgroup.
     pub static_local_memory: u32,
@@ -90,8 +90,12 @@ pub struct KernelDispatch {
     pub launch: LaunchType,
     /// The number of dimensions of the launch; 0: unknown.
     pub dimensions: u8,
+    /// Registers per work-item in which matrix instructions accumulate, if they are counted apart (AMD: accumulation VGPRs).
+    pub accumulation_registers: u16,
+    /// Scalar registers per wave, if they are counted apart (AMD: SGPRs).
+    pub scalar_registers: u16,
     /// Reserved, 0.
-    pub reserved: [u8; 6],
+    pub reserved: [u8; 2],
 }
 work_record!(KernelDispatch, Kind::KERNEL_DISPATCH, 152);
 

@@ -31,6 +31,8 @@ const EXCEPTIONS: &[(&[&str], &str)] = &[
             "Domain: hsa",
             "Domain: ompt",
             "Domain: rccl",
+            "KernelDispatch.accumulation_registers",
+            "KernelDispatch.scalar_registers",
         ],
         "the stand-in of rocprofiler-sdk makes it, whose recordings are not read here",
     ),

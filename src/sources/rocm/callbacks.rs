@@ -162,7 +162,7 @@ unsafe fn tell(session: &Session, receiver: Receiver, record: &CallbackTracingRe
     // SAFETY: the payload is the structure of the kind and operation (`# Safety`), which begins with its size.
     unsafe {
         match receiver {
-            Receiver::CodeObjects => objects::code(session, record),
+            Receiver::CodeObjects => objects::code(record),
             Receiver::Streams => {
                 let stream: HipStreamData = read(record.payload.cast());
                 match HipStreamOperation(record.operation) {

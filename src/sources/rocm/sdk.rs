@@ -473,12 +473,23 @@ fn loaded(path: &Path) -> Option<Library> {
 unsafe fn describe(agent: *const AgentV0) -> SdkAgent {
     // SAFETY: a structure that begins with its size (the caller's promise).
     let info = unsafe { read(agent) };
+    let banks = match info.mem_banks.is_null() {
+        true => &[][..],
+        // SAFETY: as many descriptions as the library says, which last as long as it.
+        false => unsafe {
+            core::slice::from_raw_parts(info.mem_banks, info.mem_banks_count as usize)
+        },
+    };
+    let of_banks = banks.iter().map(|bank| bank.size_in_bytes).sum();
     // SAFETY: texts of the library, which last as long as it, or null where it has none.
     unsafe {
         SdkAgent {
             architecture: text_of(info.name).unwrap_or_default(),
             product: text_of(info.product_name).unwrap_or_default(),
-            vendor: text_of(info.vendor_name).unwrap_or_default(),
+            memory: match info.local_mem_size {
+                0 => of_banks,
+                size => size,
+            },
             info,
         }
     }

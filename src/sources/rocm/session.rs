@@ -4,6 +4,7 @@
 //! The SDK's clock is CLOCK_BOOTTIME, whose translation to ticks is known only by readings: it is read between two ticks at the start, at
 //! most ten times a second while buffers come, and at the end.
 
+use super::kinds::RecordKinds;
 use super::sdk::Sdk;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::sync::OnceBox;
@@ -21,6 +22,8 @@ pub(super) struct Session {
     pub sdk: Sdk,
     /// The processors of the machine, as the library described them. Pointers in them stay valid as long as the library.
     pub agents: Vec<SdkAgent>,
+    /// The library's numbers of the kinds of records.
+    pub kinds: RecordKinds,
     /// The contexts of our services.
     pub contexts: Contexts,
     /// The buffer of work that has completed.
@@ -41,12 +44,10 @@ pub(super) struct Session {
 /// The contexts of the services, those of sampling and counting aside. `None`: the SDK has refused it.
 #[derive(Copy, Clone, Default)]
 pub(super) struct Contexts {
-    /// Code objects, streams, initialisation of runtimes: always started.
+    /// Code objects, streams, initialisation of runtimes, AMD's ROCTx: always started.
     pub always: Option<ContextId>,
     /// Calls: one context for each API, in the order of [`DOMAINS`](super::DOMAINS).
     pub calls: [Option<ContextId>; super::DOMAINS.len()],
-    /// Calls of AMD's ROCTx.
-    pub markers: Option<ContextId>,
     /// Kernels, copies, allocations, scratch memory.
     pub work: Option<ContextId>,
     /// Migrations and page faults, as the driver tells them.
@@ -61,8 +62,8 @@ pub(super) struct SdkAgent {
     pub architecture: String,
     /// Its name for people.
     pub product: String,
-    /// Its vendor.
-    pub vendor: String,
+    /// Its memory in bytes.
+    pub memory: u64,
 }
 
 // SAFETY: the pointers in `info` are not followed after the copy, and the rest are numbers and texts.
@@ -131,6 +132,7 @@ impl Session {
             begin: first_reading.map_or(0, |reading| reading.time),
             first_reading,
             agents: sdk.agents(),
+            kinds: RecordKinds::of(&sdk),
             sdk,
             contexts: Contexts::default(),
             work: None,
