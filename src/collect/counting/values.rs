@@ -5,6 +5,7 @@ use gputrail_capture::names::Names;
 use gputrail_counters::{
     Counted, Definition, Invalid, Measured, Property, Resolution, Usage, ValueColumn, evaluate,
 };
+use gputrail_interface::counting::Number;
 use gputrail_record::{
     ALL_INSTANCES, ALWAYS_SCHEDULED, AgentId, CorrelationId, CounterInvalid, CounterUsage,
     CounterValue, DeviceTime, QueueId, StringId, WorkId,
@@ -137,7 +138,7 @@ impl ValueRecords {
             }
         }
         if self.set.each_instance() {
-            spread(&records, &instances)
+            spread(&records, &instances, CounterValue::with_uint)
         } else {
             records
         }
@@ -181,6 +182,44 @@ impl ValueRecords {
         records
     }
 
+    /// The records of `subject`, whose counters have these values of their instances in the order of the set, as their vendor's
+    /// library has read or computed them: the sum, or each of them if the set asks for that.
+    pub fn of_instances(
+        &self,
+        subject: &Subject,
+        values: &[Result<InstanceNumbers, CounterInvalid>],
+    ) -> Vec<CounterValue> {
+        let mut instances = Vec::new();
+        let most = self.set.instances().map(|most| most.get() as usize);
+        let sums: Vec<Result<f64, CounterInvalid>> = (values.iter().enumerate())
+            .map(|(place, value)| {
+                let value = value.as_ref().map_err(|reason| *reason)?;
+                let most = most.unwrap_or(usize::MAX).min(value.numbers.len());
+                let read = value.numbers[..most].iter();
+                let read: Vec<Number> = read.map(|number| value.number(*number)).collect();
+                let sum = value.numbers[..most].iter().sum();
+                instances.push((place, read));
+                Ok(sum)
+            })
+            .collect();
+        let mut records = self.of_results(subject, &sums);
+        for (place, _) in &instances {
+            if let (Ok(value), Ok(sum)) = (&values[*place], &sums[*place])
+                && let Some(record) = records.get_mut(*place)
+            {
+                *record = with_number(*record, value.number(*sum));
+            }
+        }
+        if !self.set.each_instance() {
+            return records;
+        }
+        let instances: Vec<(usize, &[Number])> = instances
+            .iter()
+            .map(|(place, read)| (*place, &read[..]))
+            .collect();
+        spread(&records, &instances, with_number)
+    }
+
     /// The instances that the set reads.
     fn read_instances<'r>(&self, reading: &'r CounterReading) -> &'r [u64] {
         let all = &reading.instances[..];
@@ -215,8 +254,41 @@ impl ValueRecords {
     }
 }
 
-/// The records, where those at the given places, each of which is a sum, are replaced by one for each instance.
-fn spread(sums: &[CounterValue], instances: &[(usize, &[u64])]) -> Vec<CounterValue> {
+/// The values of the instances of a counter, in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InstanceNumbers {
+    /// The values.
+    pub numbers: Vec<f64>,
+    /// Whether they are counts: whole numbers.
+    pub are_counts: bool,
+}
+
+impl InstanceNumbers {
+    /// The number as a value of this counter.
+    fn number(&self, number: f64) -> Number {
+        // Above 2^53 a floating-point number is not exact, and the sum of several may be none.
+        const EXACT: f64 = (1_u64 << 53) as f64;
+        let is_whole = number.fract() == 0.0 && (0.0..=EXACT).contains(&number);
+        match self.are_counts && is_whole {
+            true => Number::Uint(number as u64),
+            false => Number::Double(number),
+        }
+    }
+}
+
+fn with_number(record: CounterValue, number: Number) -> CounterValue {
+    match number {
+        Number::Uint(number) => record.with_uint(number),
+        Number::Double(number) => record.with_double(number),
+    }
+}
+
+/// The records, where those at the given places, each of which is a sum, are replaced by one for each instance, made `with` its value.
+fn spread<T: Copy>(
+    sums: &[CounterValue],
+    instances: &[(usize, &[T])],
+    with: impl Fn(CounterValue, T) -> CounterValue,
+) -> Vec<CounterValue> {
     let mut records = Vec::new();
     for (place, sum) in sums.iter().enumerate() {
         let of = instances.iter().find(|(of, _)| *of == place);
@@ -225,7 +297,7 @@ fn spread(sums: &[CounterValue], instances: &[(usize, &[u64])]) -> Vec<CounterVa
             continue;
         };
         for (value, instance) in values.iter().zip(0..) {
-            let mut record = sum.with_uint(*value);
+            let mut record = with(*sum, *value);
             record.instance = instance;
             records.push(record);
         }
@@ -263,6 +335,7 @@ pub fn usage(usage: Usage) -> CounterUsage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gputrail_record::CounterValueType;
 
     #[test]
     fn a_sum_is_spread_over_its_instances_and_other_values_stay() {
@@ -270,7 +343,7 @@ mod tests {
         sum.instance = ALL_INSTANCES;
         let mut metric = CounterValue::blank().with_double(0.5);
         metric.instance = ALL_INSTANCES;
-        let records = spread(&[sum, metric], &[(0, &[1, 2, 3])]);
+        let records = spread(&[sum, metric], &[(0, &[1, 2, 3])], CounterValue::with_uint);
         let of = |value: &CounterValue| (value.instance, value.number(), value.remaining);
         let all: Vec<_> = records.iter().map(of).collect();
         assert_eq!(
@@ -282,5 +355,21 @@ mod tests {
                 (ALL_INSTANCES, Some(0.5), 0),
             ]
         );
+    }
+
+    #[test]
+    fn counts_are_whole_numbers_and_metrics_are_not() {
+        let of = |are_counts| InstanceNumbers {
+            numbers: Vec::new(),
+            are_counts,
+        };
+        let blank = CounterValue::blank();
+        let count = with_number(blank, of(true).number(7.0));
+        assert_eq!((count.value_type, count.value), (CounterValueType::UINT64, 7));
+        for (are_counts, number) in [(false, 7.0), (true, -1.0), (true, 0.5), (true, 1e300)] {
+            let value = with_number(blank, of(are_counts).number(number));
+            assert_eq!(value.value_type, CounterValueType::DOUBLE);
+            assert_eq!(value.number(), Some(number));
+        }
     }
 }
