@@ -1,8 +1,8 @@
 //! The library that `gputrail record` loads into recorded programs, and that tools in C link with: an OpenCL layer, what
-//! CUDA's driver loads, and the C API in one library, so that the tools configure the sources that run.
+//! CUDA's driver and rocprofiler-sdk load, and the C API in one library, so that the tools configure the sources that run.
 //!
 //! It contains the layer's entry points, which call [`gputrail_sources::opencl`], that of CUDA's driver, which calls
-//! [`gputrail_sources::cuda`], those by which NVTX initialises it, which call [`gputrail_sources::nvtx`], and the
+//! [`gputrail_sources::cuda`], that of rocprofiler-sdk, which calls [`gputrail_sources::rocm`], those by which NVTX initialises it, which call [`gputrail_sources::nvtx`], and the
 //! functions of the libraries of ROCTx and CLPerfMarker, which it stands for in recorded programs. The functions of the C
 //! API come from [`c`].
 //!
@@ -27,10 +27,12 @@ pub mod timeline;
 #[cfg(target_os = "linux")]
 mod layer {
     use crate::elder::elder;
-    use core::ffi::c_void;
+    use core::ffi::{c_char, c_void};
+    use gputrail_rocprofiler::{ClientId, Configure, ToolConfigureResult};
     use gputrail_sources::cuda;
     use gputrail_sources::nvtx::{self, ExtensionModule, GetExportTable};
     use gputrail_sources::opencl::{self, DispatchTable};
+    use gputrail_sources::rocm;
 
     type InitializeInjection = unsafe extern "C" fn() -> i32;
     type InitLayer =
@@ -139,6 +141,32 @@ mod layer {
                 cuda::initialize_injection();
                 1
             }
+        }
+    }
+
+    /// Called by rocprofiler-sdk when it configures its tools. Returns what it is to initialise, or null if the process is not
+    /// observed.
+    ///
+    /// # Safety
+    ///
+    /// The arguments are those of rocprofiler-sdk: `text` is null or its version as a text, and `client` is null or its description
+    /// of this tool, which may be changed.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn rocprofiler_configure(
+        version: u32,
+        text: *const c_char,
+        priority: u32,
+        client: *mut ClientId,
+    ) -> *mut ToolConfigureResult {
+        match elder::<Configure>("rocprofiler_configure") {
+            // SAFETY: the earlier copy's function of this name is this function, which `elder` sees to, and its arguments
+            // are those that this one was promised.
+            Some(elder) => unsafe { elder(version, text, priority, client) },
+            // SAFETY: `text` is null or a text, and `client` is null or a description of ours (the caller's promise).
+            None => unsafe {
+                crate::c::serve_tools();
+                rocm::configure(text, client)
+            },
         }
     }
 

@@ -4,6 +4,7 @@
 pub mod cuda;
 pub mod markers;
 pub mod opencl;
+pub mod rocm;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,5 +19,6 @@ pub fn environment(library: &Path, outer_session: Option<&Path>) -> Vec<Variable
     let mut variables = vec![opencl::variable(library, outer_session, &existing)];
     variables.extend(markers::variables(library, outer_session, &existing));
     variables.extend(cuda::variables(library, outer_session, &existing));
+    variables.extend(rocm::variable(library, outer_session, &existing));
     variables
 }

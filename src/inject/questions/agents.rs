@@ -6,6 +6,7 @@ use gputrail_record::{AgentAttributeKind, count, printable};
 use gputrail_sources::cuda::{self, CuptiError};
 use gputrail_sources::links;
 use gputrail_sources::opencl::{self, FoundDevice};
+use gputrail_sources::rocm::{self, RocmDevice};
 use gputrail_sources::sim;
 use std::path::PathBuf;
 
@@ -15,9 +16,10 @@ const NAMES: usize = 15;
 /// The devices, as a text. A source without devices says why.
 pub fn all() -> String {
     format!(
-        "OpenCL\n{}\nCUDA\n{}\nSimulated GPU (gputrail demo)\n{}",
+        "OpenCL\n{}\nCUDA\n{}\nROCm\n{}\nSimulated GPU (gputrail demo)\n{}",
         opencl_agents(),
         cuda_agents(),
+        rocm_agents(),
         simulated()
     )
 }
@@ -94,6 +96,59 @@ fn describe_cuda(
             "tested",
             "on an NVIDIA H200 with CUDA 13.0; other GPUs and versions with stand-ins (`gputrail help cuda`)"
                 .to_owned(),
+        ),
+    ];
+    table(number, &device.name, &attributes)
+}
+
+fn rocm_agents() -> String {
+    match rocm::enumerate() {
+        Err(error) => format!("  no devices: {}\n", printable(&error)),
+        Ok(found) if found.devices.is_empty() => format!(
+            "  no devices: {} knows none (rocminfo tells more)\n",
+            printable(&found.library.display().to_string())
+        ),
+        Ok(found) => {
+            let library = format!(
+                "{}, version {}",
+                found.library.display(),
+                found.version
+            );
+            let devices = found.devices.iter().enumerate();
+            devices
+                .map(|(number, device)| describe_rocm(number, device, &library))
+                .collect()
+        }
+    }
+}
+
+fn describe_rocm(number: usize, device: &RocmDevice, library: &str) -> String {
+    let attributes = [
+        ("kind", "GPU".to_owned()),
+        ("architecture", device.architecture.clone()),
+        ("compute units", units(device.compute_units, device.clock_mhz)),
+        ("memory", memory(device.memory, device.local_memory)),
+        ("wave size", device.wave_size.to_string()),
+        ("bus", device.bus.clone()),
+        ("link", links::in_words(&device.bus).unwrap_or_default()),
+        ("rocprofiler-sdk", library.to_owned()),
+        (
+            "pc sampling",
+            "what rocprofiler-sdk offers while a program runs, with ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1"
+                .to_owned(),
+        ),
+        (
+            "counters",
+            "those of rocprofiler-sdk (gputrail counters list --agent), of each kernel or at a period".to_owned(),
+        ),
+        (
+            "collected",
+            "calls of HSA, HIP and RCCL, memory; kernels, copies with their times; page faults and migrations"
+                .to_owned(),
+        ),
+        (
+            "tested",
+            "with a stand-in of rocprofiler-sdk, on no GPU of AMD's (`gputrail help rocm`)".to_owned(),
         ),
     ];
     table(number, &device.name, &attributes)

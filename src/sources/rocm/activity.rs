@@ -8,7 +8,7 @@ use super::notes;
 use super::objects::{KnownObjects, OBJECTS};
 use super::session::{Reading, SESSION, Session, current_session};
 use super::translation::Translation;
-use super::{counting, sampling};
+use super::sampling;
 use core::ffi::c_void;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::inside::contain;
@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 pub(super) const BYTES: usize = 4 << 20;
 /// The bytes at which it is delivered.
 pub(super) const WATERMARK: usize = BYTES / 2;
+/// Bytes of the buffer of the driver's events.
+pub(super) const DRIVER_BYTES: usize = 256 << 10;
 /// The number of records that are translated under one lock of the objects.
 const BATCH: usize = 256;
 /// The pause between two rounds: what a killed process loses.
@@ -50,12 +52,11 @@ fn flush_all(session: &Session) {
     if IS_DELIVERING.get() {
         return;
     }
-    if let Some(buffer) = session.work {
+    for buffer in [session.work, session.driver].into_iter().flatten() {
         // A buffer that is busy is being delivered.
         let _ = session.sdk.flush(buffer);
     }
-    sampling::flush(session);
-    counting::flush(session);
+    sampling::round(session);
 }
 
 /// Starts the rounds. If the thread cannot be created, flushes and the end deliver.

@@ -7,7 +7,7 @@ use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::names::Names;
 use gputrail_collect::process;
-use gputrail_record::{NoteKind, count};
+use gputrail_record::{Domain, NoteKind, Operation, count};
 use gputrail_rocprofiler::{
     RuntimeInitializationData, RuntimeInitializationOperation, Status, TracingOperation,
 };
@@ -96,6 +96,11 @@ pub(super) fn note(names: &Names, text: &str, is_loss: bool) {
 #[cold]
 pub(super) fn forked() {
     static SAID: PerProcess<bool> = PerProcess::new();
+    // The child begins with its first call.
+    let _ = process::interest(Operation {
+        domain: Domain::HIP,
+        number: 1,
+    });
     let Some(names) = process::names() else {
         return;
     };

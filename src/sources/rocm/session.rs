@@ -28,6 +28,8 @@ pub(super) struct Session {
     pub contexts: Contexts,
     /// The buffer of work that has completed.
     pub work: Option<BufferId>,
+    /// The buffer of the driver's events.
+    pub driver: Option<BufferId>,
     /// The SDK's clock when the session began: what ended before is left out.
     pub begin: u64,
     /// The host's ticks and the SDK's clock when the session began.
@@ -136,6 +138,7 @@ impl Session {
             sdk,
             contexts: Contexts::default(),
             work: None,
+            driver: None,
             generation: process::generation(),
             is_configuring: AtomicBool::new(true),
             has_ended: AtomicBool::new(false),
