@@ -294,6 +294,8 @@ mod tests {
             loading::cuda::NEXT_VARIABLE,
             loading::cuda::SERIALIZE_VARIABLE,
             "GPUTRAIL_CUPTI",
+            "GPUTRAIL_ROCPROFILER",
+            loading::rocm::TOOLS_VARIABLE,
             "GPUTRAIL_NVTX_INJECTION",
             "GPUTRAIL_SAMPLING_SOURCE",
             "GPUTRAIL_TOOLS",

@@ -526,8 +526,8 @@ impl RecordingResult {
 
     /// The facts that the summary needs from the recording.
     fn known<'s>(&self, scope: &'s Scope) -> TraceFacts<'s> {
-        let unseen = "neither an OpenCL library nor the driver of CUDA (libcuda.so.1) was seen in the program or its \
-                      children: they use neither, or were gone too soon to look, or went on without the program, as \
+        let unseen = "neither an OpenCL library nor the driver of CUDA (libcuda.so.1) nor a runtime of ROCm was seen in the program or its \
+                      children: they use none of them, or were gone too soon to look, or went on without the program, as \
                       daemons do, or do not have our library in their environment (`gputrail library --help`)";
         let processes = &self.finished.processes;
         let refused = !self.finished.refused.is_empty() || self.finished.ran_out_of_files;

@@ -1,9 +1,9 @@
 //! Explains why nothing was recorded. The libraries that the program and its children load are examined now and then: an
-//! OpenCL library or a CUDA driver without our library. How far a process came with our library it says itself
+//! OpenCL library, a CUDA driver or a runtime of ROCm without our library. How far a process came with our library it says itself
 //! ([`AttachProgress`]): a look may come while a library is being loaded.
 
 use crate::carried::FILE_NAME;
-use gputrail_collect::loading::{cuda, opencl};
+use gputrail_collect::loading::{cuda, opencl, rocm};
 use gputrail_collect::session::{self, AttachProgress};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -31,6 +31,8 @@ const DRIVERS: [&str; 7] = [
 
 /// The driver of CUDA.
 const CUDA_DRIVER: &str = "libcuda.so";
+/// The runtimes of ROCm.
+const ROCM_RUNTIMES: [&str; 2] = ["libamdhip64", "libhsa-runtime64"];
 
 /// The processes found so far.
 pub struct Watch {
@@ -48,7 +50,7 @@ pub struct Watch {
     pause: Duration,
 }
 
-/// A process that has OpenCL or CUDA loaded.
+/// A process that has OpenCL, CUDA or ROCm loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sighting {
     program: String,
@@ -56,6 +58,8 @@ struct Sighting {
     driver: Option<PathBuf>,
     /// The driver of CUDA, in a process without OpenCL.
     cuda: Option<PathBuf>,
+    /// A runtime of ROCm, in a process without the others.
+    rocm: Option<PathBuf>,
     /// Whether our library was being loaded, or loaded.
     layer_mapped: bool,
     other_layer: Option<PathBuf>,
@@ -133,7 +137,7 @@ impl Watch {
         }
     }
 
-    /// A sentence for each process that had OpenCL or CUDA loaded, or may have had, and has not `attached`.
+    /// A sentence for each process that had OpenCL, CUDA or ROCm loaded, or may have had, and has not `attached`.
     pub fn findings(&self, attached: &[u32]) -> Vec<String> {
         let missed = |pid: &u32| !attached.contains(pid);
         let seen = self.seen.iter().filter(|(pid, _)| missed(pid));
@@ -153,7 +157,7 @@ impl Watch {
         let hidden = hidden.map(|(pid, name)| {
             format!(
                 "{name} (process {pid}) has more rights than we (setuid?) and could not be looked \
-                 into; if it uses OpenCL or CUDA, start gputrail with those rights"
+                 into; if it uses OpenCL, CUDA or ROCm, start gputrail with those rights"
             )
         });
         seen.chain(hidden).chain(unseen).collect()
@@ -168,6 +172,7 @@ impl Sighting {
             .as_ref()
             .or(self.driver.as_ref())
             .or(self.cuda.as_ref())
+            .or(self.rocm.as_ref())
             .expect("one of them was seen");
         let _ = write!(
             text,
@@ -183,10 +188,7 @@ impl Sighting {
                 text,
                 "it was started with an environment in which {} does not name our library; \
                  `gputrail library --help` shows how to pass it on",
-                match self.cuda {
-                    Some(_) => cuda::INJECTION_VARIABLE,
-                    None => opencl::LAYERS_VARIABLE,
-                }
+                variable_of(self.cuda.is_some(), self.rocm.is_some())
             );
         } else if let Some(library) = &self.out_of_sight {
             let _ = write!(
@@ -202,6 +204,9 @@ impl Sighting {
         } else if self.cuda.is_some() {
             text += "it did not initialise CUDA (cuInit) while gputrail recorded, had emptied or changed its environment before, or could not load \
                      our library (LD_DEBUG=files shows what the dynamic linker did)";
+        } else if self.rocm.is_some() {
+            text += "it called no function of HIP or HSA while gputrail recorded, had emptied or changed its environment before, or has no \
+                     rocprofiler-sdk, which loads our library (ROCPROFILER_LOG_LEVEL=info shows what it does)";
         } else if let Some(loader) = &self.loader {
             if opencl::inserts_layers(loader) {
                 text += "it called no OpenCL function while gputrail recorded, had emptied or changed its environment before, or could not load \
@@ -214,6 +219,15 @@ impl Sighting {
                      layers";
         }
         text
+    }
+}
+
+/// The variable that names our library for the runtime of a process.
+fn variable_of(has_cuda: bool, has_rocm: bool) -> &'static str {
+    match (has_cuda, has_rocm) {
+        (true, _) => cuda::INJECTION_VARIABLE,
+        (_, true) => rocm::TOOLS_VARIABLE,
+        _ => opencl::LAYERS_VARIABLE,
     }
 }
 
@@ -275,16 +289,15 @@ fn see(pid: u32, maps: &str, library: &Path, loaded_as: &Path) -> Option<Sightin
     let driver = DRIVERS.into_iter().find_map(find);
     let has_opencl = loader.is_some() || driver.is_some();
     let cuda = find(CUDA_DRIVER).filter(|_| !has_opencl);
-    if !has_opencl && cuda.is_none() {
+    let rocm = ROCM_RUNTIMES.into_iter().find_map(find);
+    let rocm = rocm.filter(|_| !has_opencl && cuda.is_none());
+    if !has_opencl && cuda.is_none() && rocm.is_none() {
         return None;
     }
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let effective_user =
         std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(format!("/proc/{pid}")).ok()?);
-    let variable = match cuda {
-        Some(_) => cuda::INJECTION_VARIABLE,
-        None => opencl::LAYERS_VARIABLE,
-    };
+    let variable = variable_of(cuda.is_some(), rocm.is_some());
     let libraries = || libraries_of(&environment, variable);
     let layer_named = libraries().any(|layer| layer == library);
     let its_root = Path::new("/proc").join(pid.to_string()).join("root");
@@ -298,6 +311,7 @@ fn see(pid: u32, maps: &str, library: &Path, loaded_as: &Path) -> Option<Sightin
         loader,
         driver,
         cuda,
+        rocm,
         // Another gputrail may have loaded the same file.
         layer_mapped: layer_named && loaded.contains(&loaded_as),
         other_layer: libraries()
@@ -362,6 +376,7 @@ mod tests {
             loader: Some("/lib/libOpenCL.so.1".into()),
             driver: None,
             cuda: None,
+            rocm: None,
             layer_mapped: false,
             other_layer: None,
             layer_named: true,
@@ -437,6 +452,23 @@ mod tests {
         let both = format!("{maps}\n{MAPS}");
         let seen = see(own, &both, library, library).unwrap();
         assert!(seen.cuda.is_none() && seen.loader.is_some());
+    }
+
+    #[test]
+    fn a_process_with_rocm_alone_is_explained_by_its_own_variable() {
+        let rocm = |layer_named| Sighting {
+            loader: None,
+            rocm: Some("/opt/rocm/lib/libamdhip64.so.7".into()),
+            layer_named,
+            ..sighting()
+        };
+        let unnamed = rocm(false).explain(7, None);
+        assert!(unnamed.contains("libamdhip64.so.7") && unnamed.contains("ROCP_TOOL_LIBRARIES"));
+        assert!(rocm(true).explain(7, None).contains("no function of HIP"));
+        let maps = "7f00-7f10 r-xp 0 08:01 1   /opt/rocm/lib/libhsa-runtime64.so.1";
+        let library = Path::new("/x/libgputrail.so.0");
+        let seen = see(std::process::id(), maps, library, library).unwrap();
+        assert!(seen.rocm.is_some() && !seen.layer_named);
     }
 
     #[test]

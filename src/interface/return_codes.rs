@@ -4,6 +4,22 @@ use gputrail_record::Domain;
 
 /// CUDA's code for work that has not completed: an answer, not an error.
 pub const CUDA_NOT_READY: i32 = 600;
+/// HIP's code for work that has not completed.
+const HIP_NOT_READY: i32 = 600;
+/// HSA's code for an iteration that its caller has ended.
+const HSA_INFO_BREAK: i32 = 1;
+/// RCCL's code for an operation that has not completed.
+const RCCL_IN_PROGRESS: i32 = 7;
+
+/// Whether a code of ROCm's APIs that is not 0 is an answer, not an error.
+pub fn is_answer(domain: Domain, code: i32) -> bool {
+    match domain {
+        Domain::HIP | Domain::HIP_COMPILER => code == HIP_NOT_READY,
+        Domain::HSA => code == HSA_INFO_BREAK,
+        Domain::RCCL => code == RCCL_IN_PROGRESS,
+        _ => false,
+    }
+}
 
 /// The code with its name, if it has one: `CL_INVALID_VALUE (-30)`.
 pub fn text(domain: Domain, code: i32) -> String {
@@ -26,8 +42,16 @@ pub fn name(domain: Domain, code: i32) -> Option<&'static str> {
             })
         }
         Domain::SIM => SIMULATED.get(usize::try_from(code).ok()?).copied(),
+        Domain::HIP | Domain::HIP_COMPILER => of_list(HIP, code),
+        Domain::HSA => of_list(HSA, code),
+        Domain::RCCL => RCCL.get(usize::try_from(code).ok()?).copied(),
         _ => None,
     }
+}
+
+fn of_list(list: &[(i32, &'static str)], code: i32) -> Option<&'static str> {
+    let found = list.iter().find(|(number, _)| *number == code);
+    found.map(|(_, name)| *name)
 }
 
 /// The codes of the simulated GPU.
@@ -129,6 +153,122 @@ const CUDA: &[(i32, &str, &str)] = &[
     (999, "CUDA_ERROR_UNKNOWN", "cudaErrorUnknown"),
 ];
 
+/// HIP's codes with their names.
+const HIP: &[(i32, &str)] = &[
+    (0, "hipSuccess"),
+    (1, "hipErrorInvalidValue"),
+    (2, "hipErrorOutOfMemory"),
+    (3, "hipErrorNotInitialized"),
+    (4, "hipErrorDeinitialized"),
+    (9, "hipErrorInvalidConfiguration"),
+    (13, "hipErrorInvalidSymbol"),
+    (17, "hipErrorInvalidDevicePointer"),
+    (21, "hipErrorInvalidMemcpyDirection"),
+    (35, "hipErrorInsufficientDriver"),
+    (53, "hipErrorPriorLaunchFailure"),
+    (98, "hipErrorInvalidDeviceFunction"),
+    (100, "hipErrorNoDevice"),
+    (101, "hipErrorInvalidDevice"),
+    (200, "hipErrorInvalidImage"),
+    (201, "hipErrorInvalidContext"),
+    (205, "hipErrorMapFailed"),
+    (209, "hipErrorNoBinaryForGpu"),
+    (214, "hipErrorECCNotCorrectable"),
+    (217, "hipErrorPeerAccessUnsupported"),
+    (218, "hipErrorInvalidKernelFile"),
+    (300, "hipErrorInvalidSource"),
+    (301, "hipErrorFileNotFound"),
+    (302, "hipErrorSharedObjectSymbolNotFound"),
+    (303, "hipErrorSharedObjectInitFailed"),
+    (304, "hipErrorOperatingSystem"),
+    (400, "hipErrorInvalidHandle"),
+    (401, "hipErrorIllegalState"),
+    (500, "hipErrorNotFound"),
+    (600, "hipErrorNotReady"),
+    (700, "hipErrorIllegalAddress"),
+    (701, "hipErrorLaunchOutOfResources"),
+    (702, "hipErrorLaunchTimeOut"),
+    (704, "hipErrorPeerAccessAlreadyEnabled"),
+    (705, "hipErrorPeerAccessNotEnabled"),
+    (709, "hipErrorContextIsDestroyed"),
+    (710, "hipErrorAssert"),
+    (712, "hipErrorHostMemoryAlreadyRegistered"),
+    (713, "hipErrorHostMemoryNotRegistered"),
+    (719, "hipErrorLaunchFailure"),
+    (720, "hipErrorCooperativeLaunchTooLarge"),
+    (801, "hipErrorNotSupported"),
+    (900, "hipErrorStreamCaptureUnsupported"),
+    (901, "hipErrorStreamCaptureInvalidated"),
+    (904, "hipErrorStreamCaptureUnjoined"),
+    (906, "hipErrorStreamCaptureImplicit"),
+    (908, "hipErrorStreamCaptureWrongThread"),
+    (910, "hipErrorGraphExecUpdateFailure"),
+    (999, "hipErrorUnknown"),
+    (1052, "hipErrorRuntimeMemory"),
+    (1053, "hipErrorRuntimeOther"),
+];
+
+/// HSA's codes with their names.
+#[rustfmt::skip]
+const HSA: &[(i32, &str)] = &[
+    (0, "HSA_STATUS_SUCCESS"),
+    (1, "HSA_STATUS_INFO_BREAK"),
+    (40, "HSA_STATUS_ERROR_INVALID_MEMORY_POOL"),
+    (41, "HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION"),
+    (42, "HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION"),
+    (43, "HSA_STATUS_ERROR_MEMORY_FAULT"),
+    (45, "HSA_STATUS_ERROR_OUT_OF_REGISTERS"),
+    (46, "HSA_STATUS_ERROR_RESOURCE_BUSY"),
+    (47, "HSA_STATUS_ERROR_NOT_SUPPORTED"),
+    (48, "HSA_STATUS_ERROR_XNACK_DISABLED"),
+    (49, "HSA_STATUS_ERROR_INVALID_DISPATCH_PARAMETERS"),
+    (0x1000, "HSA_STATUS_ERROR"),
+    (0x1001, "HSA_STATUS_ERROR_INVALID_ARGUMENT"),
+    (0x1002, "HSA_STATUS_ERROR_INVALID_QUEUE_CREATION"),
+    (0x1003, "HSA_STATUS_ERROR_INVALID_ALLOCATION"),
+    (0x1004, "HSA_STATUS_ERROR_INVALID_AGENT"),
+    (0x1005, "HSA_STATUS_ERROR_INVALID_REGION"),
+    (0x1006, "HSA_STATUS_ERROR_INVALID_SIGNAL"),
+    (0x1007, "HSA_STATUS_ERROR_INVALID_QUEUE"),
+    (0x1008, "HSA_STATUS_ERROR_OUT_OF_RESOURCES"),
+    (0x1009, "HSA_STATUS_ERROR_INVALID_PACKET_FORMAT"),
+    (0x100a, "HSA_STATUS_ERROR_RESOURCE_FREE"),
+    (0x100b, "HSA_STATUS_ERROR_NOT_INITIALIZED"),
+    (0x100c, "HSA_STATUS_ERROR_REFCOUNT_OVERFLOW"),
+    (0x100d, "HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS"),
+    (0x100e, "HSA_STATUS_ERROR_INVALID_INDEX"),
+    (0x100f, "HSA_STATUS_ERROR_INVALID_ISA"),
+    (0x1010, "HSA_STATUS_ERROR_INVALID_CODE_OBJECT"),
+    (0x1011, "HSA_STATUS_ERROR_INVALID_EXECUTABLE"),
+    (0x1012, "HSA_STATUS_ERROR_FROZEN_EXECUTABLE"),
+    (0x1013, "HSA_STATUS_ERROR_INVALID_SYMBOL_NAME"),
+    (0x1014, "HSA_STATUS_ERROR_VARIABLE_ALREADY_DEFINED"),
+    (0x1015, "HSA_STATUS_ERROR_VARIABLE_UNDEFINED"),
+    (0x1016, "HSA_STATUS_ERROR_EXCEPTION"),
+    (0x1017, "HSA_STATUS_ERROR_INVALID_ISA_NAME"),
+    (0x1018, "HSA_STATUS_ERROR_INVALID_CODE_SYMBOL"),
+    (0x1019, "HSA_STATUS_ERROR_INVALID_EXECUTABLE_SYMBOL"),
+    (0x1020, "HSA_STATUS_ERROR_INVALID_FILE"),
+    (0x1021, "HSA_STATUS_ERROR_INVALID_CODE_OBJECT_READER"),
+    (0x1022, "HSA_STATUS_ERROR_INVALID_CACHE"),
+    (0x1023, "HSA_STATUS_ERROR_INVALID_WAVEFRONT"),
+    (0x1024, "HSA_STATUS_ERROR_INVALID_SIGNAL_GROUP"),
+    (0x1025, "HSA_STATUS_ERROR_INVALID_RUNTIME_STATE"),
+    (0x1026, "HSA_STATUS_ERROR_FATAL"),
+];
+
+/// RCCL's codes.
+const RCCL: [&str; 8] = [
+    "ncclSuccess",
+    "ncclUnhandledCudaError",
+    "ncclSystemError",
+    "ncclInternalError",
+    "ncclInvalidArgument",
+    "ncclInvalidUsage",
+    "ncclRemoteError",
+    "ncclInProgress",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +281,11 @@ mod tests {
         assert_eq!(text(Domain::SIM, -30), "-30");
         assert_eq!(name(Domain::CUDA_RUNTIME, 0), Some("cudaSuccess"));
         assert_eq!(name(Domain::CUDA_DRIVER, 0), Some("CUDA_SUCCESS"));
+        assert_eq!(name(Domain::HIP, 98), Some("hipErrorInvalidDeviceFunction"));
+        let resources = name(Domain::HSA, 0x1008);
+        assert_eq!(resources, Some("HSA_STATUS_ERROR_OUT_OF_RESOURCES"));
+        assert_eq!(name(Domain::RCCL, 7), Some("ncclInProgress"));
+        assert_eq!(name(Domain::OMPT, 1), None);
+        assert!(is_answer(Domain::HIP, 600) && !is_answer(Domain::HSA, 600));
     }
 }

@@ -170,6 +170,7 @@ The variables that are printed. Where one is set already, what it names is kept:
   OPENCL_LAYERS            libraries that OpenCL's loader puts around its functions, separated by colons; ours comes last
   CUDA_INJECTION64_PATH    the library that CUDA's driver loads; the one that it named before is in
                            GPUTRAIL_NEXT_CUDA_INJECTION, and is initialised after ours
+  ROCP_TOOL_LIBRARIES      libraries that ROCm's rocprofiler-sdk loads as tools, separated by colons; ours comes first
   NVTX_INJECTION64_PATH    the library that NVTX loads; the one that it named before is in GPUTRAIL_NVTX_INJECTION, and gets
                            all calls, too
   LD_LIBRARY_PATH          ends with the folder in which the library has the names of those of ROCTx and CLPerfMarker
@@ -192,6 +193,7 @@ Variables that may be set besides:
   OMP_TOOL_LIBRARIES           libraries that an OpenMP runtime asks for a tool; this one observes OpenMP (`record --openmp`)
   ACC_PROFLIB                  libraries that an OpenACC runtime loads; this one observes OpenACC (`record --openacc`)
   GPUTRAIL_CUPTI               path of libcupti, or of its folder; no other one is taken then
+  GPUTRAIL_ROCPROFILER         path of librocprofiler-sdk, or of its folder, for `gputrail agents` and late starts
   GPUTRAIL_SAMPLING_SOURCE     timer: samples of kernels on processors are taken by timers instead of perf events
   GPUTRAIL_SYSFS               folder that has what /sys has elsewhere, such as the host's in a container
   GPUTRAIL_CLOCK               monotonic: times are read from CLOCK_MONOTONIC instead of the processor's counter";
