@@ -29,6 +29,7 @@ mod links;
 mod markers;
 mod merge;
 mod messages;
+mod objdump;
 mod output;
 mod peer;
 mod private_dir;
@@ -71,6 +72,7 @@ fn agents(carried: Carried) -> Result<u8, Failure> {
 /// Runs the command line. `carried` are the libraries that `gputrail record` loads into programs.
 pub fn run(carried: Carried) -> ExitCode {
     gputrail_code::reader::link(&gputrail_symbols::GPUTRAIL_SYMBOLS);
+    gputrail_code::disassembly::link(&objdump::LLVM_OBJDUMP);
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

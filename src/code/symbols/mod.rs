@@ -11,6 +11,7 @@ mod source_lines;
 pub use listing::{ListingLine, listing};
 pub use source_lines::SourceLines;
 
+use crate::disassembly;
 use crate::reader::{MAX_INSTRUCTIONS, truncated};
 use elf::{ElfCode, ElfError};
 use gputrail_capture::Metadata;
@@ -108,6 +109,8 @@ pub enum Missing {
 pub struct Symbols {
     objects: HashMap<CodeObjectId, OpenedCode>,
     resolved: HashMap<(CodeObjectId, CodeOffset), Arc<Resolved>>,
+    /// The instructions of functions that the reader cannot disassemble, by address.
+    disassembled: HashMap<(CodeObjectId, Arc<str>), HashMap<u64, Box<str>>>,
     /// The number of addresses that were resolved, and not found in the table.
     looked_up: u64,
 }
@@ -184,6 +187,7 @@ impl Symbols {
     pub fn forget(&mut self, code_object: CodeObjectId) {
         if self.objects.remove(&code_object).is_some() {
             self.resolved.retain(|(of, _), _| *of != code_object);
+            self.disassembled.retain(|(of, _), _| *of != code_object);
         }
     }
 
@@ -200,6 +204,9 @@ impl Symbols {
                 if metadata.code.is_from_memory(id) && resolved.missing.is_some() {
                     resolved.missing = Some(Missing::FromMemory(id));
                 }
+                if resolved.instruction.is_none() {
+                    resolved.instruction = self.disassemble(metadata, id, offset, &resolved);
+                }
                 resolved
             }
             OpenedCode::Listing(listing) => listing.look_up(id, offset),
@@ -208,6 +215,31 @@ impl Symbols {
                 ..Resolved::default()
             },
         }
+    }
+}
+
+impl Symbols {
+    /// The instruction at `offset`, which lies in a known symbol, by a disassembler for code that the reader has none for.
+    fn disassemble(
+        &mut self,
+        metadata: &Metadata,
+        id: CodeObjectId,
+        offset: CodeOffset,
+        at: &Resolved,
+    ) -> Option<Box<str>> {
+        let symbol = &at.symbol.as_ref()?.name;
+        let key = (id, symbol.clone());
+        if !self.disassembled.contains_key(&key) {
+            let bytes = metadata.code.get(id).ok()?;
+            let disassembler = disassembly::for_code(bytes)?;
+            if self.disassembled.len() >= disassembly::MAX_FUNCTIONS {
+                return None;
+            }
+            let instructions = disassembler.function(bytes, symbol);
+            let instructions = instructions.into_iter().take(MAX_INSTRUCTIONS).collect();
+            self.disassembled.insert(key.clone(), instructions);
+        }
+        self.disassembled.get(&key)?.get(&offset.0).cloned()
     }
 }
 
