@@ -25,7 +25,7 @@ use super::code;
 use super::dispatches;
 use super::objects::OBJECTS;
 use super::requests;
-use super::session::{SdkAgent, Session, current_session};
+use super::session::{SESSION, SdkAgent, Session, current_session};
 use core::ffi::c_void;
 use gputrail_buffer::platform::inside::contain;
 use gputrail_buffer::platform::sync::PerProcess;
@@ -107,7 +107,8 @@ unsafe extern "C" fn deliver(
     dropped: u64,
 ) {
     contain(|| {
-        let Some(session) = current_session() else {
+        // The SDK delivers the last samples while it ends, so that the session may have ended.
+        let Some(session) = SESSION.get().filter(|session| session.is_of_this_process()) else {
             return;
         };
         let headers = match headers.is_null() {
