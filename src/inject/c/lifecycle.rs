@@ -6,17 +6,20 @@ use super::owner::Owner;
 use super::status::FailedCall;
 use super::{Answer, caller, done, logger};
 use core::ffi::{CStr, c_char};
+use gputrail_buffer::platform::inside::message;
 use gputrail_buffer::platform::system;
 use gputrail_collect::process;
 use gputrail_interface::c::{GPUTRAIL_API_VERSION, Status};
 use gputrail_record::{ProcessId, ThreadId};
+use gputrail_sources::rocm;
 use std::ffi::CString;
 
 /// Prepares the library for the program that calls it. A tool finds it prepared. May be called again, which changes
 /// nothing, and after `gputrail_finalise`. A forked child has to call it anew, also one that a callback has forked: it has
 /// none of its parent's objects, and is in none of its parent's callbacks.
 ///
-/// A program that calls this itself and wants to observe OpenCL calls `gputrail_observe_opencl` next.
+/// A program that calls this itself and wants to observe OpenCL calls `gputrail_observe_opencl` next. ROCm is observed from here on
+/// if a runtime of it is in the process and librocprofiler-sdk has not been initialised; a message says why not.
 ///
 /// Errors: `GPUTRAIL_NOT_AVAILABLE`.
 #[unsafe(no_mangle)]
@@ -24,10 +27,22 @@ pub extern "C" fn gputrail_initialise() -> Status {
     done(|| {
         prepare()?;
         if Owner::current() == Owner::PROGRAM {
-            locked().program = true;
+            let was_initialised = std::mem::replace(&mut locked().program, true);
+            if !was_initialised {
+                observe_rocm();
+            }
         }
         Ok(())
     })
+}
+
+/// Begins to observe ROCm, if the program has been using it before.
+fn observe_rocm() {
+    if rocm::is_rocm_loaded()
+        && let Err(why) = rocm::start_late(crate::layer::rocprofiler_configure)
+    {
+        message(format_args!("ROCm is not observed: {why}"));
+    }
 }
 
 /// Prepares the library for tools.

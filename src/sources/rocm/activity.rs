@@ -157,6 +157,7 @@ unsafe fn translate(session: &'static Session, headers: &[*mut RecordHeader]) {
                 frequency: clock::frequency(),
             };
             for header in batch {
+                let header = *header;
                 // SAFETY: null or a header (`# Safety`).
                 let Some(header) = (unsafe { header.as_ref() }) else {
                     continue;

@@ -116,7 +116,7 @@ fn initialise_with(sdk: Sdk, board: &Switchboard) {
     let session = SESSION.get_or_init(|| session);
     // The services of agents, which are configured when they are asked for now, or never.
     agents::offer_all(session, board);
-    session.is_configured();
+    session.end_configuration();
     if let Some(always) = session.contexts.always
         && let Err(refused) = sdk.switch(always, true)
     {

@@ -217,7 +217,8 @@ impl RocmFunction {
         // SAFETY: the SDK's record of the call (`# Safety`).
         let described = unsafe { describe_arguments(sdk, record) };
         let known = self.arguments.get_or_init(|| {
-            let end = end_of_arguments(self.info.operation.domain, record.payload);
+            // SAFETY: the payload of this call (`# Safety`).
+            let end = unsafe { end_of_arguments(self.info.operation.domain, record.payload) };
             LearnedArguments::of(described.unwrap_or_default(), end)
         });
         if let Some(names) = names.filter(|_| !known.infos.is_empty()) {
@@ -228,12 +229,16 @@ impl RocmFunction {
 }
 
 /// The offset at which the arguments end in the structure of a call.
-fn end_of_arguments(domain: Domain, payload: *const c_void) -> usize {
+///
+/// # Safety
+///
+/// `payload` leads to the SDK's structure of a call of the domain.
+unsafe fn end_of_arguments(domain: Domain, payload: *const c_void) -> usize {
     let from_end = match domain {
         Domain::HIP | Domain::HIP_COMPILER => HIP_RESULT_BYTES,
         _ => RESULT_BYTES,
     };
-    // SAFETY: the structure of a call in progress, which begins with its size.
+    // SAFETY: the structure begins with its size (`# Safety`).
     let size = unsafe { payload.cast::<u64>().read() } as usize;
     size.saturating_sub(from_end)
 }
@@ -674,7 +679,8 @@ mod tests {
         let mut values = [0; MAX_ARGUMENTS];
         // SAFETY: the structure of this function.
         assert_eq!(unsafe { function.arguments(at, &mut values) }, 0);
-        let end = end_of_arguments(Domain::HIP, at);
+        // SAFETY: as above.
+        let end = unsafe { end_of_arguments(Domain::HIP, at) };
         function
             .arguments
             .get_or_init(|| LearnedArguments::of(described, end));

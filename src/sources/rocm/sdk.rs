@@ -54,23 +54,22 @@ impl Sdk {
     /// The library that has called us, by a text of it; otherwise one that the process has loaded. Opens none.
     pub fn in_process(text: *const c_char) -> Option<Sdk> {
         // The copy that calls us goes before others.
-        let caller = library_of(text.cast()).and_then(|path| loaded(&path));
-        let named = || FILES.iter().find_map(|file| loaded(Path::new(file)));
-        caller
-            .and_then(|library| Sdk::of(&library))
-            .or_else(|| Sdk::of(&Library::this()))
-            .or_else(|| Sdk::of(&named()?))
+        let caller = || kept(loaded(&library_of(text.cast())?)?);
+        let named = || FILES.iter().find_map(|file| kept(loaded(Path::new(file))?));
+        caller()
+            .or_else(|| kept(Library::this()))
+            .or_else(named)
     }
 
-    /// The functions of a library, if it is one of rocprofiler-sdk. The library stays loaded.
+    /// The functions of a library, if it is one of rocprofiler-sdk. The library has to stay loaded.
     pub fn of(library: &Library) -> Option<Sdk> {
         let find = |symbol: &CStr| {
             // SAFETY: the address alone is asked for.
-            let found = unsafe { library.get::<*mut c_void>(symbol.to_bytes_with_nul()) };
+            let found = unsafe { library.get::<*mut c_void>(symbol) };
             found.map_or(core::ptr::null_mut(), |address| *address)
         };
         // SAFETY: the symbols are those of rocprofiler-sdk, whose prefix nobody else uses; libraries of ours with them have
-        // its functions. A library of the process that is opened here is never closed.
+        // its functions. Those who ask keep the library loaded.
         let functions = unsafe { Functions::find(find) };
         functions.create_context?;
         Some(Sdk::with(functions))
@@ -458,11 +457,14 @@ impl Sdk {
 fn loaded(path: &Path) -> Option<Library> {
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
     // SAFETY: the library is in the process already, so opening it runs nothing.
-    let library = unsafe { Library::open(Some(path), flags) }.ok()?;
-    // Never closed: its functions are called until the process ends.
-    let handle = library.into_raw();
-    // SAFETY: the handle that was just taken out.
-    Some(unsafe { Library::from_raw(handle) })
+    unsafe { Library::open(Some(path), flags) }.ok()
+}
+
+/// The functions of a library, which is never closed then: they are called until the process ends.
+fn kept(library: Library) -> Option<Sdk> {
+    let sdk = Sdk::of(&library)?;
+    let _ = library.into_raw();
+    Some(sdk)
 }
 
 /// The description of an agent, with its texts.
@@ -503,4 +505,142 @@ unsafe fn describe(agent: *const AgentV0) -> SdkAgent {
 pub(super) unsafe fn text_of(text: *const c_char) -> Option<String> {
     // SAFETY: a text that ends with a 0 (`# Safety`); it is copied.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gputrail_rocprofiler::{AgentId, AgentType, BufferKindVisitor, CallbackKindVisitor};
+
+    /// A stand-in of the library, of version 0.6, whose numbers are not those of others.
+    fn stand_in() -> Sdk {
+        unsafe extern "C" fn version(major: *mut u32, minor: *mut u32, patch: *mut u32) -> Status {
+            // SAFETY: places of `Sdk::with`.
+            unsafe {
+                major.write(0);
+                minor.write(6);
+                patch.write(2);
+            }
+            Status::SUCCESS
+        }
+        unsafe extern "C" fn callback_kinds(
+            visit: Option<CallbackKindVisitor>,
+            data: *mut c_void,
+        ) -> Status {
+            for number in 0..4 {
+                // SAFETY: the visitor with its data.
+                if let Some(visit) = visit
+                    && unsafe { visit(CallbackTracingKind(number), data) } != 0
+                {
+                    break;
+                }
+            }
+            Status::SUCCESS
+        }
+        unsafe extern "C" fn callback_name(
+            kind: CallbackTracingKind,
+            name: *mut *const c_char,
+            _: *mut u64,
+        ) -> Status {
+            let names = [c"NONE", c"HIP_RUNTIME_API", c"CODE_OBJECT"];
+            let Some(text) = names.get(kind.0 as usize) else {
+                return Status::ERROR_KIND_NOT_FOUND;
+            };
+            // SAFETY: the caller's place.
+            unsafe { name.write(text.as_ptr()) };
+            Status::SUCCESS
+        }
+        unsafe extern "C" fn operations(
+            kind: CallbackTracingKind,
+            visit: Option<gputrail_rocprofiler::CallbackOperationVisitor>,
+            data: *mut c_void,
+        ) -> Status {
+            for number in [3, 5] {
+                if let Some(visit) = visit {
+                    // SAFETY: the visitor with its data.
+                    unsafe { visit(kind, number, data) };
+                }
+            }
+            Status::SUCCESS
+        }
+        unsafe extern "C" fn operation_name(
+            _: CallbackTracingKind,
+            operation: TracingOperation,
+            name: *mut *const c_char,
+            _: *mut u64,
+        ) -> Status {
+            if operation != 5 {
+                return Status::ERROR_OPERATION_NOT_FOUND;
+            }
+            // SAFETY: the caller's place.
+            unsafe { name.write(c"hipMalloc".as_ptr()) };
+            Status::SUCCESS
+        }
+        unsafe extern "C" fn buffer_kinds(_: Option<BufferKindVisitor>, _: *mut c_void) -> Status {
+            Status::SUCCESS
+        }
+        unsafe extern "C" fn agents(
+            version: AgentVersion,
+            take: Option<gputrail_rocprofiler::AgentsCallback>,
+            size: usize,
+            data: *mut c_void,
+        ) -> Status {
+            // SAFETY: any bytes are a value.
+            let mut agent: AgentV0 = unsafe { core::mem::zeroed() };
+            // An older library: what follows the type is not there.
+            agent.size = 20;
+            (agent.id, agent.type_) = (AgentId { handle: 9 }, AgentType::GPU);
+            agent.cu_count = 77;
+            if size > 20 {
+                return Status::ERROR_INCOMPATIBLE_ABI;
+            }
+            let list = [(&raw const agent).cast::<c_void>()];
+            match take {
+                // SAFETY: one description, and the caller's data.
+                Some(take) => unsafe { take(version, list.as_ptr(), 1, data) },
+                None => Status::ERROR_INVALID_ARGUMENT,
+            }
+        }
+        Sdk::with(Functions {
+            get_version: Some(version),
+            iterate_callback_tracing_kinds: Some(callback_kinds),
+            query_callback_tracing_kind_name: Some(callback_name),
+            iterate_callback_tracing_kind_operations: Some(operations),
+            query_callback_tracing_kind_operation_name: Some(operation_name),
+            iterate_buffer_tracing_kinds: Some(buffer_kinds),
+            query_available_agents: Some(agents),
+            ..Functions::default()
+        })
+    }
+
+    #[test]
+    fn kinds_and_operations_have_the_numbers_of_the_library() {
+        let sdk = stand_in();
+        assert!(sdk.is_before_1_0());
+        assert_eq!(sdk.version_text(), "0.6.2");
+        let code = sdk.callback_kind(c"CODE_OBJECT");
+        assert_eq!(code, Some(CallbackTracingKind(2)));
+        assert_eq!(sdk.callback_kind(c"OMPT"), None);
+        assert_eq!(sdk.buffer_kind(c"KERNEL_DISPATCH"), None);
+        let operations = sdk.callback_operations(CallbackTracingKind(1));
+        assert_eq!(operations, [(5, "hipMalloc".to_owned())]);
+    }
+
+    #[test]
+    fn agents_of_an_older_library_are_read_as_far_as_they_go() {
+        let agents = stand_in().agents();
+        let [agent] = &agents[..] else {
+            panic!("{} agents", agents.len());
+        };
+        assert_eq!((agent.info.id.handle, agent.info.cu_count), (9, 0));
+        assert_eq!((agent.info.type_, agent.memory), (AgentType::GPU, 0));
+    }
+
+    #[test]
+    fn a_function_that_the_library_lacks_is_not_implemented() {
+        let sdk = stand_in();
+        assert_eq!(sdk.create_context(), Err(Status::ERROR_NOT_IMPLEMENTED));
+        assert_eq!(sdk.timestamp(), None);
+        assert!(!sdk.is_initialised());
+    }
 }

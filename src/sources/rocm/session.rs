@@ -158,7 +158,7 @@ impl Session {
     }
 
     /// The SDK takes no more services.
-    pub fn is_configured(&self) {
+    pub fn end_configuration(&self) {
         self.is_configuring.store(false, Ordering::Release);
     }
 
