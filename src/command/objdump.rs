@@ -165,6 +165,13 @@ fn parse(output: &str) -> Vec<DisassembledInstruction> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gputrail_capture::Metadata;
+    use gputrail_capture::code::{CodeOffset, pieces};
+    use gputrail_code::symbols::Symbols;
+    use gputrail_harness::machine::Need;
+    use gputrail_harness::needs;
+    use gputrail_harness::program::run;
+    use gputrail_record::{CodeObjectId, Records};
 
     const OUTPUT: &str = "
 <stdin>:\tfile format elf64-amdgpu
@@ -220,5 +227,87 @@ Disassembly of section .text:
         let failed = first(&programs, b"", "scale").unwrap_err();
         assert!(failed.contains("/no/such/program: "), "{failed}");
         assert!(failed.contains("/bin/false: "), "{failed}");
+    }
+    /// A kernel of gfx90a, whose three instructions come from lines 3 to 5 of `/src/scale.hip`. Addresses are numbers, since the file
+    /// is not linked.
+    const SOURCE: &str = r#"
+    .amdgcn_target "amdgcn-amd-amdhsa--gfx90a"
+    .text
+    .globl scale
+    .type scale,@function
+scale:
+    s_load_dwordx2 s[0:1], s[4:5], 0x0
+    v_mul_f32_e32 v1, 2.0, v1
+    s_endpgm
+.Lend:
+    .size scale, .Lend-scale
+    .section .debug_abbrev,"",@progbits
+    .byte 1, 0x11, 0, 0x10, 0x17, 0x11, 1, 0x12, 7, 3, 8, 0, 0, 0
+    .section .debug_info,"",@progbits
+    .long .Linfo_end - .Linfo
+.Linfo:
+    .short 4
+    .long 0
+    .byte 8, 1
+    .long 0
+    .quad 0, 16
+    .asciz "/src/scale.hip"
+.Linfo_end:
+    .section .debug_line,"",@progbits
+    .long .Lline_end - .Lline
+.Lline:
+    .short 4
+    .long .Lheader_end - .Lheader
+.Lheader:
+    .byte 1, 1, 1, 0xfb, 14, 13
+    .byte 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1
+    .byte 0
+    .asciz "/src/scale.hip"
+    .byte 0, 0, 0, 0
+.Lheader_end:
+    .byte 0, 9, 2
+    .quad 0
+    .byte 3, 2, 1
+    .byte 2, 8, 3, 1, 1
+    .byte 2, 4, 3, 1, 1
+    .byte 2, 4, 0, 1, 1
+.Lline_end:
+"#;
+
+    #[test]
+    fn code_of_an_amd_gpu_has_symbols_lines_and_instructions() {
+        needs!(code_of_an_amd_gpu_has_symbols_lines_and_instructions: Need::Program("llvm-mc"), Need::Program("llvm-objdump"));
+        let folder = tempfile::tempdir().unwrap();
+        let [source, object] = ["scale.s", "scale.o"].map(|name| folder.path().join(name));
+        std::fs::write(&source, SOURCE).unwrap();
+        let mut assembler = Command::new("llvm-mc");
+        assembler.args(["-triple=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-filetype=obj", "-o"]);
+        run(assembler.arg(&object).arg(&source)).well();
+        let code = std::fs::read(&object).unwrap();
+
+        gputrail_code::reader::link(&gputrail_symbols::GPUTRAIL_SYMBOLS);
+        gputrail_code::disassembly::link(&LLVM_OBJDUMP);
+        let id = CodeObjectId(1);
+        let mut metadata = Metadata::default();
+        for piece in pieces(id, &code, 0) {
+            Records::new(&piece).for_each(|record| metadata.add(&record));
+        }
+        let mut symbols = Symbols::new();
+        let mut at = |offset| symbols.resolve(&metadata, id, CodeOffset(offset));
+        let expected = [
+            (0, 3, "s_load_dwordx2 s[0:1], s[4:5], 0x0"),
+            (8, 4, "v_mul_f32_e32 v1, 2.0, v1"),
+            (12, 5, "s_endpgm"),
+        ];
+        for (offset, line, text) in expected {
+            let found = at(offset);
+            let symbol = found.symbol.as_ref().unwrap();
+            assert_eq!((&*symbol.name, symbol.offset), ("scale", offset));
+            let frame = &found.frames[0];
+            assert_eq!(frame.file.as_deref(), Some("/src/scale.hip"));
+            assert_eq!((frame.line, found.instruction.as_deref()), (Some(line), Some(text)));
+        }
+        // In the middle of an instruction there is none.
+        assert_eq!(at(4).instruction, None);
     }
 }

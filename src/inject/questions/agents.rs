@@ -123,6 +123,10 @@ fn rocm_agents() -> String {
 }
 
 fn describe_rocm(number: usize, device: &RocmDevice, library: &str) -> String {
+    let sampling = match &device.not_sampled {
+        Some(why) => format!("nothing: {why}"),
+        None => Possible(device.sampling.clone()).to_string(),
+    };
     let attributes = [
         ("kind", "GPU".to_owned()),
         ("architecture", device.architecture.clone()),
@@ -132,14 +136,12 @@ fn describe_rocm(number: usize, device: &RocmDevice, library: &str) -> String {
         ("bus", device.bus.clone()),
         ("link", links::in_words(&device.bus).unwrap_or_default()),
         ("rocprofiler-sdk", library.to_owned()),
-        (
-            "pc sampling",
-            "what rocprofiler-sdk offers while a program runs, with ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1"
-                .to_owned(),
-        ),
+        ("pc sampling", sampling),
         (
             "counters",
-            "those of rocprofiler-sdk (gputrail counters list --agent), of each kernel or at a period".to_owned(),
+            format!(
+                "those of rocprofiler-sdk (gputrail counters list --agent rocm:{number}), of each kernel or at a period"
+            ),
         ),
         (
             "collected",

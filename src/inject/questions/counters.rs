@@ -2,7 +2,7 @@
 
 use gputrail_collect::question::of_rows;
 use gputrail_counters::{Architecture, describe, the_nearest};
-use gputrail_sources::{cuda, opencl, sim};
+use gputrail_sources::{cuda, opencl, rocm, sim};
 
 /// Answers `list`, `notes`, `info` or `check` of an agent.
 pub fn answer(words: &[String]) -> Result<String, String> {
@@ -12,11 +12,27 @@ pub fn answer(words: &[String]) -> Result<String, String> {
     if question == "notes" {
         return Ok(notes_of_agent(agent).join("\n"));
     }
+    if let Some(number) = agent.strip_prefix("rocm:") {
+        return answer_of_rocm(question, number, names);
+    }
     let architecture = counters_of_agent(agent)?;
     match (&**question, names) {
         ("list", _) => Ok(of_rows(describe::rows(&architecture))),
         ("info", [name]) => describe::info(&architecture, name),
         ("check", names) => describe::check(&architecture, names),
+        _ => Err(format!("{question:?} is no question about an agent")),
+    }
+}
+
+/// Answers `list`, `info` or `check` of a GPU of AMD's, as rocprofiler-sdk defines its counters.
+fn answer_of_rocm(question: &str, number: &str, names: &[String]) -> Result<String, String> {
+    let place = number.parse::<usize>();
+    let place = place.map_err(|_| format!("rocm:{number}: expected a number, such as rocm:0"))?;
+    let counters = rocm::counters(place)?;
+    match (question, names) {
+        ("list", _) => Ok(of_rows(counters.rows())),
+        ("info", [name]) => counters.info(name),
+        ("check", names) => counters.check(names),
         _ => Err(format!("{question:?} is no question about an agent")),
     }
 }
@@ -63,7 +79,7 @@ fn counters_of_agent(agent: &str) -> Result<Architecture, String> {
         return counters_of_cuda(number);
     }
     let number: usize = agent.parse().map_err(|_| {
-        format!("{agent:?}: expected the number of an agent, cuda:0 or another of CUDA's, sim, or sim:gfx11")
+        format!("{agent:?}: expected the number of an agent, cuda:0 or another of CUDA's, rocm:0 or another of ROCm's, sim, or sim:gfx11")
     })?;
     let devices = opencl::all_devices().map_err(|error| error.to_string())?;
     let Some(device) = devices.get(number) else {
@@ -81,10 +97,12 @@ fn counters_of_agent(agent: &str) -> Result<Architecture, String> {
 }
 
 /// Answers whether an agent of this machine counts anything of what is named; the reason why not has the nearest names. What is
-/// unknown beside that is told when the program runs. Without agents all is accepted, and of devices of CUDA only their CUPTI knows, in the program. The simulated GPU, which a program may run, is an
+/// unknown beside that is told when the program runs. Without agents all is accepted, and of devices of CUDA and of ROCm only their
+/// libraries know, in the program. The simulated GPU, which a program may run, is an
 /// agent whose names are never suggested.
 pub fn are_known(names: &[String]) -> Result<String, String> {
-    if cuda::enumerate().is_ok_and(|devices| !devices.is_empty()) {
+    let has_cuda = cuda::enumerate().is_ok_and(|devices| !devices.is_empty());
+    if has_cuda || rocm::enumerate().is_ok_and(|found| !found.devices.is_empty()) {
         return Ok(String::new());
     }
     let devices = opencl::all_devices().unwrap_or_default();

@@ -3,7 +3,7 @@
 use gputrail_collect::sampling::{Possible, SampleSource};
 use gputrail_collect::scope;
 use gputrail_sources::cuda::{self, CuptiError};
-use gputrail_sources::{opencl, perf};
+use gputrail_sources::{opencl, perf, rocm};
 
 /// Answers whether the request can be met. The sampling of host processors needs only permission from the system: whether there
 /// is such a device, the program will see. For other requests the drivers are loaded, which costs more than sampling a short
@@ -39,7 +39,9 @@ pub fn answer(words: &[String]) -> Result<String, String> {
             (of.name.clone(), of.sampling())
         }
     });
-    let devices: Vec<_> = opencl.chain(of_cuda).collect();
+    let rocm = rocm::enumerate().map_or_else(|_| Vec::new(), |found| found.devices);
+    let of_rocm = rocm.iter().map(|of| (of.name.clone(), of.sampling.clone()));
+    let devices: Vec<_> = opencl.chain(of_cuda).chain(of_rocm).collect();
     if devices.is_empty() {
         return Ok(String::new());
     }
@@ -54,6 +56,9 @@ pub fn answer(words: &[String]) -> Result<String, String> {
     for why in without_driver.iter().chain(&hindered) {
         list.push(format!("CUDA: {why}"));
     }
+    let mut of_rocm: Vec<String> = rocm.into_iter().filter_map(|of| of.not_sampled).collect();
+    of_rocm.dedup();
+    list.extend(of_rocm.iter().map(|why| format!("ROCm: {why}")));
     if !can {
         return Err(format!(
             "no agent offers PC sampling {request}; available configurations: {}",

@@ -36,7 +36,8 @@ mod streams;
 mod translation;
 
 pub use beginning::{configure, start_late};
-pub use devices::{RocmDevice, RocmDevices, enumerate};
+pub use counting::AgentCounters;
+pub use devices::{RocmDevice, RocmDevices, counters, enumerate};
 pub use places::{ROCPROFILER_VARIABLE, is_rocm_loaded};
 
 use gputrail_collect::operations::OperationInfo;

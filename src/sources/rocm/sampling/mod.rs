@@ -25,6 +25,7 @@ use super::code;
 use super::dispatches;
 use super::objects::OBJECTS;
 use super::requests;
+use super::sdk::Sdk;
 use super::session::{SESSION, SdkAgent, Session, current_session};
 use core::ffi::c_void;
 use gputrail_buffer::platform::inside::contain;
@@ -84,6 +85,18 @@ pub(super) fn offer(agent: AgentId, device: &SdkAgent) {
         && let Err(error) = recorder.sample(agent, name)
     {
         report(&error.to_string());
+    }
+}
+
+/// The ways in which a GPU can be sampled now, at least one; or why it cannot be, and what to do.
+pub(super) fn possible(
+    sdk: &Sdk,
+    agent: gputrail_rocprofiler::AgentId,
+) -> Result<Vec<Configuration>, String> {
+    match sdk.sampling_configurations(agent) {
+        Ok(all) if all.is_empty() => Err(why(sdk, Status::ERROR_AGENT_ARCH_NOT_SUPPORTED)),
+        Ok(all) => Ok(all),
+        Err(refused) => Err(why(sdk, refused)),
     }
 }
 
@@ -279,11 +292,7 @@ impl Provider<Request> for SampledDevice {
 
     fn unavailable(&self) -> Option<String> {
         let session = current_session()?;
-        match session.sdk.sampling_configurations(self.sdk_agent) {
-            Ok(all) if all.is_empty() => Some(why(&session.sdk, Status::ERROR_AGENT_ARCH_NOT_SUPPORTED)),
-            Ok(_) => None,
-            Err(refused) => Some(why(&session.sdk, refused)),
-        }
+        possible(&session.sdk, self.sdk_agent).err()
     }
 
     fn configure(&self, request: &Request) -> Result<(), ConfigureError> {
