@@ -97,12 +97,11 @@ impl Columns {
     }
 }
 
-/// The number of an instance with these positions in dimensions of these sizes, the last one fastest.
+/// The number of an instance with these positions in dimensions of these sizes, the first one fastest.
 fn instance(positions: impl Iterator<Item = (usize, usize)>) -> Option<usize> {
-    let number = positions.fold(0_usize, |number, (position, size)| {
-        number
-            .saturating_mul(size.max(1))
-            .saturating_add(position)
+    let (number, _) = positions.fold((0_usize, 1_usize), |(number, step), (position, size)| {
+        let number = number.saturating_add(position.saturating_mul(step));
+        (number, step.saturating_mul(size.max(1)))
     });
     (number < MAX_INSTANCES).then_some(number)
 }
@@ -139,12 +138,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instances_are_numbered_with_the_last_dimension_fastest() {
+    fn instances_are_numbered_with_the_first_dimension_fastest() {
         let number = |positions: &[(usize, usize)]| instance(positions.iter().copied());
         assert_eq!(number(&[]), Some(0));
-        assert_eq!(number(&[(0, 8), (3, 4)]), Some(3));
-        assert_eq!(number(&[(1, 8), (0, 4)]), Some(4));
+        assert_eq!(number(&[(3, 8), (0, 4)]), Some(3));
+        assert_eq!(number(&[(0, 8), (1, 4)]), Some(8));
         assert_eq!(number(&[(7, 8), (3, 4)]), Some(31));
-        assert_eq!(number(&[(1, 1 << 20), (0, 1 << 20)]), None);
+        assert_eq!(number(&[(0, 1 << 20), (1, 1 << 20)]), None);
     }
 }

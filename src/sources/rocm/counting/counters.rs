@@ -1,7 +1,7 @@
 //! The counters and metrics of an agent, as the SDK defines them: their names, their instances, and which of them fit one pass.
 //!
 //! The SDK has one pass. It computes metrics itself. A counter has a value for each position in its dimensions, such as XCC and shader
-//! engine; instances are numbered by the positions in the order of the dimensions, the last one fastest.
+//! engine; instances are numbered as the SDK lists them, by the positions in the order of the dimensions, the first one fastest.
 
 use super::refusals::why;
 use super::service::{CounterDimension, SdkCounter};

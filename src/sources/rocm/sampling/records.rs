@@ -91,6 +91,15 @@ pub(super) unsafe fn read_sample(header: &RecordHeader, is_before_1_0: bool) -> 
     }
 }
 
+/// What the names of instruction types and of reasons begin with.
+const INSTRUCTION: &str = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_";
+const REASON: &str = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_";
+
+/// The whole name, of one that may lack its begin.
+fn whole(begin: &str, name: &str) -> String {
+    format!("{begin}{}", name.strip_prefix(begin).unwrap_or(name))
+}
+
 /// The library's numbers of instruction types and of reasons, translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SampleWords {
@@ -111,17 +120,15 @@ impl SampleWords {
             instructions: core::array::from_fn(|number| match instruction_name(number as i32) {
                 None => number as u8,
                 Some(name) => {
-                    InstructionType::from_vendor_name(&name)
-                        .unwrap_or(InstructionType::OTHER)
-                        .0
+                    let known = InstructionType::from_vendor_name(&whole(INSTRUCTION, &name));
+                    known.unwrap_or(InstructionType::OTHER).0
                 }
             }),
             reasons: core::array::from_fn(|number| match reason_name(number as i32) {
                 None => number as u8,
                 Some(name) => {
-                    NotIssued::from_vendor_name(&name)
-                        .unwrap_or(NotIssued::OTHER_WAIT)
-                        .0
+                    let known = NotIssued::from_vendor_name(&whole(REASON, &name));
+                    known.unwrap_or(NotIssued::OTHER_WAIT).0
                 }
             }),
         }
@@ -262,14 +269,11 @@ mod tests {
         SampleWords::of(
             |number| {
                 let name = PcSamplingInstructionType(number).name();
-                text("ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_", name)
+                text(INSTRUCTION, name)
             },
             |number| {
                 let name = PcSamplingInstructionNotIssuedReason(number).name();
-                text(
-                    "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_",
-                    name,
-                )
+                text(REASON, name)
             },
         )
     }
@@ -361,12 +365,10 @@ mod tests {
                     3 => "INVENTED",
                     _ => return None,
                 };
-                Some(format!("ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_{name}"))
+                Some(format!("{INSTRUCTION}{name}"))
             },
-            |number| {
-                let prefix = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_";
-                (number == 1).then(|| format!("{prefix}SLEEP_WAIT"))
-            },
+            // Without the begin.
+            |number| (number == 1).then(|| "SLEEP_WAIT".to_owned()),
         );
         let types = [1, 2, 3, 7].map(|number| words.issue(1 | number << 1).instruction());
         let expected = [
