@@ -306,3 +306,102 @@ fn dimension(of: &CounterRecordDimensionInfo) -> CounterDimension {
         size: of.instance_size,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gputrail_rocprofiler::{CounterDimensionsCallback, Functions};
+
+    const NAME: &core::ffi::CStr = c"DIMENSION_XCC";
+
+    fn xcc(size: usize) -> CounterRecordDimensionInfo {
+        CounterRecordDimensionInfo {
+            name: NAME.as_ptr(),
+            instance_size: size,
+            id: 1,
+        }
+    }
+
+    /// Counter 7, described in a structure that has grown.
+    unsafe extern "C" fn info(
+        id: CounterId,
+        version: CounterInfoVersion,
+        place: *mut c_void,
+    ) -> Status {
+        if id.handle != 7 || version != CounterInfoVersion::VERSION_1 {
+            return Status::ERROR_COUNTER_NOT_FOUND;
+        }
+        let dimension = Box::leak(Box::new(xcc(8)));
+        let dimensions = Box::leak(Box::new([&raw const *dimension]));
+        // SAFETY: numbers and null pointers.
+        let mut info: CounterInfoV1 = unsafe { core::mem::zeroed() };
+        info.size = size_of::<CounterInfoV1>() as u64 + 64;
+        (info.dimensions_count, info.dimensions) = (1, dimensions.as_ptr());
+        // SAFETY: the caller's place has room for more than the structure.
+        unsafe { place.cast::<CounterInfoV1>().write(info) };
+        Status::SUCCESS
+    }
+
+    unsafe extern "C" fn iterate(
+        id: CounterId,
+        callback: Option<CounterDimensionsCallback>,
+        data: *mut c_void,
+    ) -> Status {
+        let all = [xcc(2)];
+        // SAFETY: the callback of the caller, with as many structures as stated.
+        unsafe { callback.unwrap()(id, all.as_ptr(), all.len(), data) }
+    }
+
+    /// Three values.
+    unsafe extern "C" fn values(
+        _: ContextId,
+        _: UserData,
+        _: CounterFlag,
+        place: *mut CounterRecord,
+        count: *mut usize,
+    ) -> Status {
+        // SAFETY: the caller's places.
+        unsafe {
+            let room = count.replace(3);
+            if room < 3 {
+                return Status::ERROR_OUT_OF_RESOURCES;
+            }
+            (0..3).for_each(|at| (*place.add(at)).counter_value = at as f64);
+        }
+        Status::SUCCESS
+    }
+
+    #[test]
+    fn dimensions_are_those_of_the_description_or_of_the_function_before_it() {
+        let functions = Functions {
+            query_counter_info: Some(info),
+            iterate_counter_dimensions: Some(iterate),
+            ..Functions::default()
+        };
+        let mut sdk = Sdk::with(functions);
+        let sizes = |sdk: &Sdk, handle| {
+            let found = sdk.counter_dimensions(CounterId { handle });
+            assert!(found.iter().all(|one| one.name == "DIMENSION_XCC"));
+            found.iter().map(|one| one.size).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(&sdk, 7), [2], "before 1.0");
+        sdk.version.major = 1;
+        assert_eq!(sizes(&sdk, 7), [8]);
+        assert_eq!(sizes(&sdk, 8), [2], "not described");
+    }
+
+    #[test]
+    fn values_are_asked_for_again_where_there_are_more_than_expected() {
+        let functions = Functions {
+            sample_device_counting_service: Some(values),
+            ..Functions::default()
+        };
+        let sdk = Sdk::with(functions);
+        let context = ContextId { handle: 1 };
+        for expected in [0, 1, 3, 9] {
+            let found = sdk.read_device(context, expected).unwrap();
+            let numbers: Vec<f64> = found.iter().map(|one| one.counter_value).collect();
+            assert_eq!(numbers, [0.0, 1.0, 2.0]);
+        }
+    }
+}

@@ -207,4 +207,50 @@ mod tests {
     fn interval_of(request: Request) -> u64 {
         interval(&request)
     }
+    /// A library that tells of two configurations, in structures that have grown by 8 bytes.
+    unsafe extern "C" fn two(
+        agent: AgentId,
+        callback: Option<gputrail_rocprofiler::SamplingConfigurationsCallback>,
+        data: *mut c_void,
+    ) -> Status {
+        let status = Status(agent.handle as i32);
+        if status != Status::SUCCESS {
+            return status;
+        }
+        let mut one = of_library(PcSamplingUnit::TIME, 0);
+        one.size += 8;
+        let two = PcSamplingConfiguration {
+            unit: PcSamplingUnit::CYCLES,
+            flags: 1,
+            ..one
+        };
+        let all = [(one, 0_u64), (two, 0_u64)];
+        // SAFETY: the callback of the caller, with as many structures as stated.
+        unsafe { callback.unwrap()(all.as_ptr().cast(), all.len(), data) }
+    }
+
+    #[test]
+    fn configurations_of_a_later_version_are_read_by_their_size() {
+        let functions = gputrail_rocprofiler::Functions {
+            query_pc_sampling_agent_configurations: Some(two),
+            ..gputrail_rocprofiler::Functions::default()
+        };
+        let mut sdk = Sdk::with(functions);
+        sdk.version.major = 1;
+        let agent = |status: Status| AgentId {
+            handle: status.0 as u64,
+        };
+        let found = sdk.sampling_configurations(agent(Status::SUCCESS)).unwrap();
+        let units: Vec<_> = found.iter().map(|one| (one.unit, one.power_of_two)).collect();
+        assert_eq!(
+            units,
+            [(SamplingUnit::TIME, false), (SamplingUnit::CYCLES, true)]
+        );
+        let refused = sdk.sampling_configurations(agent(Status::ERROR_INCOMPATIBLE_KERNEL));
+        assert_eq!(refused, Err(Status::ERROR_INCOMPATIBLE_KERNEL));
+        // A library that lacks the function.
+        let none = Sdk::with(gputrail_rocprofiler::Functions::default());
+        let refused = none.sampling_configurations(agent(Status::SUCCESS));
+        assert_eq!(refused, Err(Status::ERROR_NOT_IMPLEMENTED));
+    }
 }
