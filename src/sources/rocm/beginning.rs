@@ -64,8 +64,11 @@ pub unsafe fn configure(text: *const c_char, client: *mut ClientId) -> *mut Tool
         if !is_later && !process::is_observed() {
             return;
         }
-        // SAFETY: null, or the SDK's description of us (`# Safety`).
-        if let Some(client) = unsafe { client.as_mut() } {
+        // Before version 1.0 the description had no size, and the name lay elsewhere.
+        if !sdk.is_before_1_0()
+            // SAFETY: null, or the SDK's description of us (`# Safety`).
+            && let Some(client) = unsafe { client.as_mut() }
+        {
             client.name = c"gputrail".as_ptr();
         }
         // Once in a process: the SDK may keep the address.
