@@ -207,12 +207,15 @@ fn usage(counter: &SdkCounter) -> Usage {
     if !counter.is_derived {
         return Usage::Items;
     }
-    let says = |word: &str| counter.description.to_ascii_lowercase().contains(word);
-    match () {
-        () if says("percent") => Usage::Percentage,
-        () if counter.expression.contains('/') => Usage::Ratio,
-        () if says("kilobyte") => Usage::Kilobytes,
-        () => Usage::Items,
+    let description = counter.description.to_ascii_lowercase();
+    if description.contains("percent") {
+        Usage::Percentage
+    } else if counter.expression.contains('/') {
+        Usage::Ratio
+    } else if description.contains("kilobyte") {
+        Usage::Kilobytes
+    } else {
+        Usage::Items
     }
 }
 

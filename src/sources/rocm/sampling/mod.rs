@@ -18,7 +18,6 @@ mod refusals;
 mod service;
 
 pub(super) use dispatch::dispatched;
-pub(super) use refusals::ENABLING_VARIABLE;
 
 use super::agents::name_of;
 use super::code;

@@ -8,7 +8,7 @@ use gputrail_record::{NoteKind, count};
 use gputrail_rocprofiler::Status;
 
 /// The variable without which the SDK answers that PC sampling is not implemented.
-pub(in crate::rocm) const ENABLING_VARIABLE: &str = "ROCPROFILER_PC_SAMPLING_BETA_ENABLED";
+const ENABLING_VARIABLE: &str = "ROCPROFILER_PC_SAMPLING_BETA_ENABLED";
 
 /// Whether the SDK takes a value of [`ENABLING_VARIABLE`] for yes.
 fn is_yes(value: &str) -> bool {
