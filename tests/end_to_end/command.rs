@@ -124,6 +124,7 @@ impl TestDir {
                 "CUDA_INJECTION64_PATH",
                 "NVTX_INJECTION64_PATH",
                 "OPENCL_LAYERS",
+                "ROCP_TOOL_LIBRARIES",
             ];
             if ours || others.iter().any(|other| name == *other) {
                 command.env_remove(name);

@@ -363,8 +363,12 @@ static void enqueue(struct dispatch *dispatch) {
                                           .workgroup = dispatch->workgroup, .grid = dispatch->grid};
     flight->recorded = recorded(B_KERNEL, 2);
     flight->called = called(C_KERNEL, 1);
-    for (int i = 1; i < sdk_context_count; i++)
-        if (sdk_contexts[i].active) flight->external[i] = sdk_external(&sdk_contexts[i], E_KERNEL, 1, flight->internal);
+    uint32_t told = flight->called | flight->recorded | called(C_KERNEL, 2);
+    for (int i = 1; i < sdk_context_count; i++) {
+        struct context *context = &sdk_contexts[i];
+        if (told >> i & 1 || (context->active && (context->sampled_agents || context->counts)))
+            flight->external[i] = sdk_external(context, E_KERNEL, 1, flight->internal);
+    }
     struct kernel_payload payload = {.size = sizeof payload, .info = flight->info};
     for (int phase = ENTER; phase <= EXIT; phase++)
         for (int i = 1; i < sdk_context_count; i++)
