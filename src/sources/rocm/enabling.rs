@@ -82,8 +82,10 @@ fn wanted(board: &Switchboard) -> [bool; CONTEXTS] {
     let is_any_wanted = |kinds: &[Kind]| kinds.iter().any(|kind| !board.buffers_for(*kind).is_none());
     core::array::from_fn(|place| match place.checked_sub(super::DOMAINS.len()) {
         None => functions::all(super::DOMAINS[place]).any(|function| {
+            // Work alone needs no callbacks of calls: it is noted when the SDK asks for its id.
             let interest = board.interest(function.operation());
-            interest.is_recorded() || interest.is_gated()
+            let is_told = !interest.buffers().is_none() || interest.has_subscribers();
+            is_told || interest.is_gated()
         }),
         Some(0) => is_any_wanted(&WORK),
         Some(_) => is_any_wanted(&[DRIVER]),

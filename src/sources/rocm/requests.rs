@@ -2,7 +2,8 @@
 //! the work and with its samples and counters.
 //!
 //! The SDK asks on the thread that enqueues, within the call. It asks once for each context, so that a dispatch which is
-//! recorded, sampled and counted has one id. Without a call in progress the id is 0.
+//! recorded, sampled and counted has one id. Work of a call that nobody records has an id of its own, by which it finds its thread and
+//! external id.
 
 use super::recent::{KINDS, RECENT, RecentCall};
 use super::session::current_session;
@@ -10,6 +11,7 @@ use super::streams;
 use crate::calls::stack;
 use core::ffi::{c_int, c_void};
 use gputrail_buffer::platform::inside::contain;
+use gputrail_collect::correlation::HostThread;
 use gputrail_collect::process::{self, Current};
 use gputrail_record::{CorrelationId, Dependency, Ticks, flags};
 use gputrail_rocprofiler::{
@@ -40,8 +42,8 @@ pub(super) unsafe extern "C" fn answer(
     0
 }
 
-/// The innermost call in progress of the calling thread, noted for its work; none if there is none. `is_work` says that it
-/// enqueues work now, which it announces the first time.
+/// The innermost call in progress of the calling thread, noted for its work. `is_work` says that it enqueues work now, which it
+/// announces the first time.
 fn enqueuing_call(is_work: bool) -> CorrelationId {
     let thread = current_session().and_then(|_| process::current());
     let noted = thread.and_then(|thread| note(thread, is_work));
@@ -52,7 +54,12 @@ fn note(thread: Current, is_work: bool) -> Option<CorrelationId> {
     let mut host = thread.borrow()?;
     let (correlation, depth) = host.innermost();
     if !correlation.is_some() {
-        return None;
+        let call = RecentCall {
+            correlation: host.new_correlation(),
+            ..of_thread(&host, thread)
+        };
+        RECENT.put(&call);
+        return Some(call.correlation);
     }
     let known = RECENT.get(correlation);
     if known.is_some_and(|known| known.work.is_some() || !is_work) {
@@ -64,12 +71,8 @@ fn note(thread: Current, is_work: bool) -> Option<CorrelationId> {
     let start = open.filter(|open| open.correlation == correlation);
     let mut call = known.unwrap_or_else(|| RecentCall {
         correlation,
-        external: host.external(),
         start: start.map_or(Ticks::NONE, |open| open.start),
-        thread: host.thread(),
-        stream: streams::current(thread),
-        wanted: KINDS.map(|kind| host.buffers_for(kind)),
-        ..RecentCall::default()
+        ..of_thread(&host, thread)
     });
     if is_work {
         call.work = host.new_work();
@@ -80,4 +83,15 @@ fn note(thread: Current, is_work: bool) -> Option<CorrelationId> {
     }
     RECENT.put(&call);
     Some(correlation)
+}
+
+/// What a call of a thread hands on to its work.
+fn of_thread(host: &HostThread, thread: Current) -> RecentCall {
+    RecentCall {
+        external: host.external(),
+        thread: host.thread(),
+        stream: streams::current(thread),
+        wanted: KINDS.map(|kind| host.buffers_for(kind)),
+        ..RecentCall::default()
+    }
 }
