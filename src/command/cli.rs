@@ -21,6 +21,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use gputrail_record::SamplingMethod;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Records what programs do on GPUs into Perfetto traces.
 #[derive(Parser)]
@@ -39,6 +40,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     Record(Box<Record>),
+    Attach(Box<Attach>),
     Convert(Convert),
     Demo(Demo),
     /// List the devices that can be traced, their clocks, and what can be collected on them
@@ -76,6 +78,37 @@ pub enum Command {
     /// The simulated program in a process of its own, which `demo --tool` records
     #[command(hide = true)]
     RunDemo(RunDemo),
+    /// Internal: attaches to a process, and detaches at the end, while `attach` records it
+    #[command(hide = true)]
+    AttachHere(AttachHere),
+}
+
+/// Record a program of ROCm that runs already
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = ATTACH_EXAMPLES, after_help = ATTACH_NOTES)]
+pub struct Attach {
+    /// The process
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pub pid: u32,
+
+    /// The trace [default: attached-PID.pftrace]
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<OsString>,
+
+    /// Detach after this time; until then, Ctrl-C does
+    #[arg(long = "for", value_name = "TIME", value_parser = gputrail_collect::scope::time)]
+    pub duration: Option<Duration>,
+
+    /// Keep the raw records beside the trace (.gputrail), for `gputrail convert`
+    #[arg(long)]
+    pub capture: bool,
+
+    #[command(flatten)]
+    pub scope: record::Scope,
+
+    /// Print no summary, only errors and warnings
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// Control of a running recording
@@ -240,6 +273,15 @@ pub struct RunDemo {
     pub steps: u64,
 }
 
+/// Attach to a process in this one, which `record` runs
+#[derive(Args)]
+pub struct AttachHere {
+    /// The process
+    pub pid: u32,
+    /// The time after which it is detached from
+    pub milliseconds: Option<u64>,
+}
+
 /// Write out the library that traces a program by environment variables alone
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = LIBRARY_EXAMPLES)]
@@ -293,7 +335,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         for name in [
-            "record", "convert", "demo", "merge", "view", "info", "check", "summary", "hotspots",
+            "record", "attach", "convert", "demo", "merge", "view", "info", "check", "summary", "hotspots",
             "library",
         ] {
             let help = command

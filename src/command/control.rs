@@ -328,6 +328,11 @@ pub fn run(verb: Verb, arguments: &Control) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Switches off the recording of `gputrail record` with this id, or of a process of it.
+pub fn stop(pid: u32) -> Result<()> {
+    request(Verb::Stop, pid).map(drop)
+}
+
 fn request(verb: Verb, pid: u32) -> Result<Value> {
     let socket = find(pid)?;
     let connection = connect(&socket).map_err(|error| match error.kind() {

@@ -4,6 +4,7 @@
 //! A part of gputrail, not meant for others: what is public here may change in any version.
 
 mod ahead;
+mod attach;
 mod cache;
 mod carried;
 mod check;
@@ -89,6 +90,7 @@ pub fn run(carried: Carried) -> ExitCode {
     };
     let result = match cli.command {
         Command::Record(arguments) => record::run(*arguments, carried),
+        Command::Attach(arguments) => attach::run(*arguments, carried),
         Command::Convert(arguments) => convert::run(arguments),
         Command::Demo(arguments) => demo::run(arguments, carried),
         Command::Agents => agents(carried),
@@ -110,6 +112,7 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::Probe(arguments) => probe::answer(&arguments, carried),
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::RunDemo(arguments) => demo::run_here(&arguments),
+        Command::AttachHere(arguments) => attach::run_here(&arguments),
         Command::Library(arguments) => library::write_out(
             carried,
             &arguments.path,

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use gputrail_capture::{Metadata, Reader};
 use gputrail_harness::machine::Need;
 use gputrail_harness::pocl::{Driver, on_pocl};
-use gputrail_harness::program::run;
+use gputrail_harness::program::{Running, run};
 use gputrail_harness::{needs, repository};
 use gputrail_record::{
     Activity, Allocation, AllocationOperation, Api, Completion, CorrelationId, KernelDispatch,
@@ -599,4 +600,63 @@ fn agents_say_which_library_is_found_and_what_is_missing_without_one() {
     }
     let text = agents(Some("/nonsense"));
     assert!(!text.contains("MI300X"), "{text}");
+}
+
+#[test]
+fn a_program_that_runs_is_attached_to_and_goes_on() {
+    needs!(a_program_that_runs_is_attached_to_and_goes_on: Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new(NEWEST);
+    let dir = stand_ins.dir();
+    stand_ins.library(&["rocattach.c"], "librocprofiler-sdk-rocattach.so.1");
+    let start = |can_be_attached_to: bool, end: &str| {
+        let mut program = Command::new(&stand_ins.program);
+        program.arg(dir.join(RUNTIME)).arg("until").arg(dir.join(end));
+        stand_ins.prepare(&mut program, "");
+        program.env("STANDIN_ATTACH", dir.path());
+        program.envs(can_be_attached_to.then_some(("ROCP_TOOL_ATTACH", "1")));
+        Running::start(&mut program)
+    };
+    let attach = |pid: u32, fault: &str| {
+        let pid = pid.to_string();
+        let mut command = dir.gputrail(["attach", &pid, "-o", "run.pftrace", "--for", "500ms"]);
+        command.env("LD_LIBRARY_PATH", dir.path());
+        command.env("STANDIN_ATTACH", dir.path()).env("STANDIN_FAULT", fault);
+        run(&mut command)
+    };
+    let end = |program: Running, file: &str| {
+        std::fs::write(dir.join(file), "").unwrap();
+        let ended = program.end().well();
+        assert_eq!(ended.text(), "done\n", "{}", ended.stderr);
+    };
+
+    let program = start(true, "one");
+    let pipe = dir.join(&program.id().to_string());
+    while !pipe.exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let refused = attach(program.id(), "not_permitted");
+    assert!(refused.stderr.contains("kernel.yama.ptrace_scope"), "{}", refused.stderr);
+    let ended = attach(program.id(), "").well();
+    assert!(ended.stderr.contains("attached to process"), "{}", ended.stderr);
+    // It goes on for a while without us.
+    std::thread::sleep(Duration::from_millis(300));
+    end(program, "one");
+    let mut trace = dir.trace();
+    trace.assert_sound();
+    let calls: i64 = trace.value("select count(*) from slice where name = 'hipModuleLaunchKernel'");
+    let recorded = kernels(&mut trace, "saxpy");
+    let all = stand_ins.log().of("kernel").count() as i64;
+    assert!(recorded > 10 && (recorded - calls).abs() <= 1, "{recorded} {calls}");
+    assert!(recorded <= all, "{recorded} of {all}");
+
+    let program = start(false, "two");
+    let refused = attach(program.id(), "");
+    assert_eq!(refused.code(), 125);
+    for words in ["takes no attachers", "ROCP_TOOL_ATTACH=1", "gputrail record --paused"] {
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
+    end(program, "two");
+    let refused = attach(std::process::id(), "");
+    let words = "has loaded no runtime of ROCm";
+    assert!(refused.stderr.contains(words), "{}", refused.stderr);
 }

@@ -6,10 +6,21 @@
 
 use std::ffi::OsString;
 
-/// The value of a variable; `None` if it is empty or not set, and in a program that has more rights than whoever started
-/// it.
+/// What the names of our variables begin with in a process that `gputrail attach` has attached to: AMD's library for that passes
+/// on no others.
+pub const PASSED_ON: &str = "ROCP_";
+/// What the names of our variables begin with.
+const OURS: &str = "GPUTRAIL_";
+
+/// The value of a variable, or that of an attacher if it is one of ours; `None` if it is empty or not set, and in a program that has
+/// more rights than whoever started it.
 pub fn variable(name: &str) -> Option<OsString> {
-    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let passed_on = || {
+        let is_ours = name.starts_with(OURS);
+        is_ours.then(|| of(&format!("{PASSED_ON}{name}")))?
+    };
+    let value = of(name).or_else(passed_on);
     value.filter(|_| !has_more_rights())
 }
 

@@ -46,6 +46,16 @@ it takes.
 
 Where gputrail cannot be the parent (containers, job launchers), see `gputrail library --help`.";
 
+pub const ATTACH_EXAMPLES: &str = "\
+Examples:
+  ROCP_TOOL_ATTACH=1 ./server & sleep 60; gputrail attach $! --for 10s
+  gputrail attach $(pidof server) -o run.pftrace      until Ctrl-C";
+
+pub const ATTACH_NOTES: &str = "\
+Programs of ROCm alone can be attached to, by AMD's librocprofiler-sdk-rocattach, and of them those that were started with \
+ROCP_TOOL_ATTACH=1. A process is attached to once. Other programs are started under `gputrail record --paused`, and the recording is \
+switched on when it is wanted: `gputrail start --help`.";
+
 pub const CONVERT_EXAMPLES: &str = "\
 Examples:
   gputrail convert run.gputrail                       makes run.pftrace

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,11 +45,38 @@ static void registers(const char *name) {
 
 static int is_hip, is_hsa, is_roctx;
 
-/* Hands over the tables of what is initialised: for an SDK that comes later. */
+/* The modules that are loaded. */
+static struct code *modules[64];
+static int module_count;
+
+/* Hands over the tables of what is initialised, and what is loaded: for an SDK that comes later. */
 void standin_register_all(void) {
     if (is_hip) registers("hip");
     if (is_hsa) registers("hsa");
     if (is_roctx) registers("roctx");
+    for (int i = 0; hooks.code && i < module_count; i++)
+        if (!modules[i]->id) hooks.code(modules[i], 1);
+}
+
+/* Waits for an attacher (rocattach.c): it writes variables, and an empty one at the end, into a pipe whose name has the process. */
+static void *attached_to(void *unused) {
+    char name[256], line[1024];
+    (void)unused;
+    pthread_setname_np(pthread_self(), "rocp-bg-attach");
+    snprintf(name, sizeof name, "%s/%d", getenv("STANDIN_ATTACH"), getpid());
+    mkfifo(name, 0600);
+    FILE *pipe = fopen(name, "r");
+    while (pipe && fgets(line, sizeof line, pipe) && line[0] != '\n') {
+        char *value = strchr(line, '=');
+        line[strcspn(line, "\n")] = 0;
+        if (!value) continue;
+        *value = 0;
+        setenv(line, value + 1, 1);
+    }
+    standin_register_all();
+    strcat(name, ".done");
+    fclose(fopen(name, "w"));
+    return NULL;
 }
 
 /* Calls. */
@@ -147,6 +175,10 @@ int hsa_init(void) {
         registers("hsa");
         pthread_create(&thread, NULL, gpu, NULL);
         pthread_detach(thread);
+        if (is_set("ROCP_TOOL_ATTACH") && is_set("STANDIN_ATTACH")) {
+            pthread_create(&thread, NULL, attached_to, NULL);
+            pthread_detach(thread);
+        }
     }
     CALL(hsa_init, 0);
     return leave(&call, 0);
@@ -362,6 +394,7 @@ int hipModuleLoadData(struct code **module, const void *image) {
     code->base = __atomic_add_fetch(&base, 0x100000, __ATOMIC_RELAXED);
     code->kernels = kernels;
     code->count = KERNELS;
+    modules[module_count++] = code;
     if (hooks.code) hooks.code(code, 1);
     return leave(&call, 0);
 }
@@ -372,6 +405,8 @@ int hipModuleUnload(struct code *module) {
     CALL(hipModuleUnload, module);
     drain();
     if (hooks.code) hooks.code(module, 0);
+    for (int i = 0; i < module_count; i++)
+        if (modules[i] == module) modules[i] = modules[--module_count];
     return leave(&call, 0);
 }
 
