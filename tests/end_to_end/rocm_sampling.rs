@@ -265,8 +265,7 @@ fn what_hinders_sampling_is_said_before_the_program_starts() {
     assert!(said.contains("a power of two"), "{said}");
 
     // As the other process does, it samples.
-    let options = ["--pc-sampling", "host-trap", "--interval", "1048576ns", "--capture"];
-    let mut command = stand_ins.record(&options, "taken", &["sampled", "20"]);
+    let mut command = stand_ins.record(&HOST_TRAP, "taken", &["sampled", "20"]);
     well(command.env(ENABLED.0, ENABLED.1));
     assert_eq!(Recorded::of(stand_ins.dir()).host_traps.len(), ALL);
 

@@ -1,7 +1,7 @@
 /* PC sampling of the stand-in of rocprofiler-sdk: each dispatch has the same samples. See sdk.c.
  *
  * STANDIN_FAULT: old_driver (status 28), no_sampling (37 at the query), none (no configuration), taken (another process samples
- * by host traps every 1048576 ns, so that only this is possible), no_privileges (40), invalid_samples (two of each dispatch say
+ * by host traps every 1000 us, so that only this is possible), no_privileges (40), invalid_samples (two of each dispatch say
  * nothing), unknown_code (a sample of no code object for each dispatch). ROCPROFILER_PC_SAMPLING_BETA_ENABLED must be set. */
 #include "sdk.h"
 
@@ -11,6 +11,7 @@
 enum { STOCHASTIC = 1, HOST_TRAP, CYCLES = 2, TIME };
 enum { INVALID_SAMPLE = 1, TRAP_SAMPLE = BEFORE_1_0 ? 1 : 2, STOCHASTIC_SAMPLE = 3 };
 
+/* Times are microseconds. */
 struct configuration { uint64_t size; int method, unit; size_t least, most; uint64_t flags; };
 struct trap_sample {
     uint64_t size, hw_id, code, offset, mask, time, dispatch;
@@ -49,7 +50,7 @@ static size_t configurations(struct configuration *ways) {
     size_t count = 0;
     if (sdk_fault("none")) return 0;
     if (sdk_fault("taken")) {
-        ways[count++] = (struct configuration){sizeof *ways, HOST_TRAP, TIME, 1 << 20, 1 << 20, 0};
+        ways[count++] = (struct configuration){sizeof *ways, HOST_TRAP, TIME, 1000, 1000, 0};
         return count;
     }
     ways[count++] = (struct configuration){sizeof *ways, HOST_TRAP, TIME, 1, (size_t)1 << 32, 0};
