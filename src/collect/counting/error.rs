@@ -63,7 +63,7 @@ pub enum CountingError {
     /// They need too many passes.
     #[error(
         "the counters need {passes} passes of a kernel, and {agent} can do {possible}; name fewer: `gputrail counters check` \
-         tells which go together"
+         tells which go together, or `record --replay application` counts them in several runs of the program"
     )]
     Passes {
         /// Its id and name.

@@ -3,7 +3,9 @@
 use gputrail_collect::sampling::{Possible, SampleSource};
 use gputrail_collect::scope;
 use gputrail_sources::cuda::{self, CuptiError};
-use gputrail_sources::{opencl, perf, rocm};
+use gputrail_interface::sampling::{Configuration, Request};
+use gputrail_sources::rocm::{self, RocmDevice};
+use gputrail_sources::{opencl, perf};
 
 /// Answers whether the request can be met. The sampling of host processors needs only permission from the system: whether there
 /// is such a device, the program will see. For other requests the drivers are loaded, which costs more than sampling a short
@@ -17,6 +19,10 @@ pub fn answer(words: &[String]) -> Result<String, String> {
     if source.possible().iter().any(|one| one.allows(&request)) {
         return match perf::permitted(source, request.interval) {
             Ok(()) => Ok(String::new()),
+            // Of GPUs it is.
+            Err(_) if rocm_devices().iter().any(|of| allows(&of.sampling, &request)) => {
+                Ok(String::new())
+            }
             Err(why) => Err(format!("PC sampling is not possible: {why}")),
         };
     }
@@ -39,7 +45,7 @@ pub fn answer(words: &[String]) -> Result<String, String> {
             (of.name.clone(), of.sampling())
         }
     });
-    let rocm = rocm::enumerate().map_or_else(|_| Vec::new(), |found| found.devices);
+    let rocm = rocm_devices();
     let of_rocm = rocm.iter().map(|of| (of.name.clone(), of.sampling.clone()));
     let devices: Vec<_> = opencl.chain(of_cuda).chain(of_rocm).collect();
     if devices.is_empty() {
@@ -74,4 +80,12 @@ pub fn answer(words: &[String]) -> Result<String, String> {
         ));
     }
     Ok(String::new())
+}
+
+fn rocm_devices() -> Vec<RocmDevice> {
+    rocm::enumerate().map_or_else(|_| Vec::new(), |found| found.devices)
+}
+
+fn allows(possible: &[Configuration], request: &Request) -> bool {
+    possible.iter().any(|one| one.allows(request))
 }

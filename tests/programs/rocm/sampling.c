@@ -148,13 +148,15 @@ void sdk_sample(const struct dispatch *dispatch, const struct flight *flight) {
 
 #if !BEFORE_1_0
 const char *rocprofiler_get_pc_sampling_instruction_type_name(int type) {
-    static const char *const names[] = {"NONE", "VALU", "MATRIX", "SCALAR", "TEX", "LDS", "LDS_DIRECT", "FLAT", "EXPORT", "MESSAGE", "BARRIER",
-                                        "BRANCH_NOT_TAKEN", "BRANCH_TAKEN", "JUMP", "OTHER", "NO_INST", "DUAL_VALU"};
+#define TYPE(name) "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_" name
+    static const char *const names[] = {TYPE("NONE"), TYPE("VALU"), TYPE("MATRIX"), TYPE("SCALAR"), TYPE("TEX"), TYPE("LDS"), TYPE("LDS_DIRECT"), TYPE("FLAT"), TYPE("EXPORT"), TYPE("MESSAGE"), TYPE("BARRIER"),
+                                        TYPE("BRANCH_NOT_TAKEN"), TYPE("BRANCH_TAKEN"), TYPE("JUMP"), TYPE("OTHER"), TYPE("NO_INST"), TYPE("DUAL_VALU")};
     return type >= 0 && type < 17 ? names[type] : NULL;
 }
 const char *rocprofiler_get_pc_sampling_instruction_not_issued_reason_name(int reason) {
-    static const char *const names[] = {"NONE", "NO_INSTRUCTION_AVAILABLE", "ALU_DEPENDENCY", "WAITCNT", "INTERNAL_INSTRUCTION", "BARRIER_WAIT",
-                                        "ARBITER_NOT_WIN", "ARBITER_WIN_EX_STALL", "OTHER_WAIT", "SLEEP_WAIT"};
+#define REASON(name) "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_" name
+    static const char *const names[] = {REASON("NONE"), REASON("NO_INSTRUCTION_AVAILABLE"), REASON("ALU_DEPENDENCY"), REASON("WAITCNT"), REASON("INTERNAL_INSTRUCTION"), REASON("BARRIER_WAIT"),
+                                        REASON("ARBITER_NOT_WIN"), REASON("ARBITER_WIN_EX_STALL"), REASON("OTHER_WAIT"), REASON("SLEEP_WAIT")};
     return reason >= 0 && reason < 10 ? names[reason] : NULL;
 }
 #endif
