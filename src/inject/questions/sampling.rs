@@ -2,8 +2,8 @@
 
 use gputrail_collect::sampling::{Possible, SampleSource};
 use gputrail_collect::scope;
-use gputrail_sources::cuda::{self, CuptiError};
 use gputrail_interface::sampling::{Configuration, Request};
+use gputrail_sources::cuda::{self, CuptiError};
 use gputrail_sources::rocm::{self, RocmDevice};
 use gputrail_sources::{opencl, perf};
 
