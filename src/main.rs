@@ -23,7 +23,7 @@ const CARRIED: Carried = Carried {
     },
     header: include_str!("../include/gputrail.h"),
     cpp_header: include_str!("../include/gputrail.hpp"),
-    pages: &pages!("apis" "control" "convert" "counters" "cuda" "guide" "markers" "opencl" "operations" "parquet" "sampling" "scale" "trace"),
+    pages: &pages!("apis" "control" "convert" "counters" "cuda" "guide" "markers" "opencl" "operations" "parquet" "rocm" "sampling" "scale" "trace"),
 };
 
 fn main() -> ExitCode {

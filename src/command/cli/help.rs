@@ -42,7 +42,7 @@ names the command that makes a trace of it, and the trace says from when on reco
 The program's own marks by NVTX, ROCTx and CLPerfMarker are recorded: `gputrail help markers`.
 
 CUDA programs are recorded through NVIDIA's libcupti: `gputrail agents` says whether it is found, `gputrail help cuda` what \
-it takes.
+it takes. Programs of ROCm are recorded through AMD's rocprofiler-sdk: `gputrail help rocm`.
 
 Where gputrail cannot be the parent (containers, job launchers), see `gputrail library --help`.";
 
