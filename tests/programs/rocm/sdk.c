@@ -112,7 +112,9 @@ static void *deliver(void *argument) {
 /* A forked child has threads of its own, and nothing to deliver from before. */
 static void in_child(void) {
     pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t unawaited = PTHREAD_COND_INITIALIZER;
     lock = unlocked;
+    changed = unawaited;
     for (uint64_t i = 0; i < thread_count; i++) {
         threads[i].first = NULL;
         threads[i].busy = 0;
@@ -338,7 +340,7 @@ static void finalize_all(struct client client) {
 }
 
 static void initialize(void) {
-    static const char text[] = VERSION == 500 ? "0.5.0" : VERSION == 600 ? "0.6.0" : VERSION == 10000 ? "1.0.0" : VERSION == 10200 ? "1.2.0" : "1.3.0";
+    static const char *const text = VERSION == 500 ? "0.5.0" : VERSION == 600 ? "0.6.0" : VERSION == 10000 ? "1.0.0" : VERSION == 10200 ? "1.2.0" : "1.3.0";
     if (sdk_initialized) return;
     sdk_initialized = -1;
     atexit(finalize);
@@ -432,7 +434,7 @@ int rocprofiler_query_available_agents(int version, int (*callback)(int, const v
     if (size > sizeof *agents) return INCOMPATIBLE_ABI;
     for (int i = 0; i < count; i++) {
         struct agent *agent = &agents[i];
-        snprintf(names[i], sizeof names[i], i ? "Stand-in MI300X %d" : "Stand-in processor", i - 1);
+        snprintf(names[i], sizeof names[i], "Stand-in %s %d", i ? "MI300X" : "processor", i ? i - 1 : 0);
         *agent = (struct agent){.size = sizeof *agent, .id = CPU_AGENT + (uint64_t)i, .type = i ? 2 : 1, .name = i ? "gfx942" : "processor",
                                 .vendor_name = i ? "AMD" : "CPU", .product = names[i], .model = i ? "aqua_vanjaram" : "",
                                 .node = (uint32_t)i, .logical_node = i, .logical_type = i ? i - 1 : 0, .visibility = 15};

@@ -178,7 +178,7 @@ static uint32_t recorded(int kind, int operation) {
 
 static pthread_mutex_t pushing = PTHREAD_MUTEX_INITIALIZER;
 
-/* The place of a thread's ids, NULL if there is none and `makes` is 0. */
+/* The place of a thread's ids, -1 if there is none; `makes` makes one. */
 static int place(struct context *context, uint64_t thread, int makes) {
     for (int i = 0; i < MOST_THREADS; i++) {
         if (context->pushed[i].thread == thread) return i;
