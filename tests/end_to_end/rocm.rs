@@ -18,6 +18,7 @@ use gputrail_record::{
     MemoryCopy, MemoryKind, Overhead, TransferKind, WorkId,
 };
 
+use crate::c_api::{C, compiled};
 use crate::command::{TestDir, kernels, well};
 
 /// The versions that the stand-in plays.
@@ -600,6 +601,30 @@ fn agents_say_which_library_is_found_and_what_is_missing_without_one() {
     }
     let text = agents(Some("/nonsense"));
     assert!(!text.contains("MI300X"), "{text}");
+}
+
+#[test]
+fn a_program_observes_itself_after_it_has_begun_to_use_hip() {
+    needs!(a_program_observes_itself_after_it_has_begun_to_use_hip: Need::OpenClToolchain);
+    for version in [600, NEWEST] {
+        let stand_ins = StandIns::new(version);
+        let dir = stand_ins.dir();
+        let source = repository("tests/programs/rocm/late.c");
+        let late = compiled(dir, C, &["-ldl"], &source, "late");
+        let mut command = Command::new(&late);
+        stand_ins.prepare(command.arg(dir.join(RUNTIME)), "");
+        let ended = well(&mut command);
+        // Of six kernels, each by a call of HIP and one of HSA, and the wait.
+        let words = "6 kernels, 6 of them named, 13 calls\n";
+        assert_eq!(ended.text(), words, "{version}: {}", ended.stderr);
+
+        // rocprofiler-sdk takes no tools when it has been initialised.
+        let other = stand_ins.library(&["tool.c"], "other.so");
+        let ended = well(command.env("ROCP_TOOL_LIBRARIES", other));
+        assert_eq!(ended.text(), "0 kernels, 0 of them named, 0 calls\n");
+        let words = "rocprofiler-sdk was initialised before gputrail came";
+        assert!(ended.stderr.contains(words), "{version}: {}", ended.stderr);
+    }
 }
 
 #[test]
