@@ -5,8 +5,8 @@
 //! with stays for the life of the process (`configured`).
 //!
 //! `dispatch` notes the kernels that are enqueued meanwhile, and those that have completed. The SDK calls [`deliver`] with samples on a thread
-//! of its own, when a buffer is full or flushed: in each [`round`], when an agent is stopped, and at the end. After a flush all samples of the
-//! dispatches that completed before it have come: their totals follow. `records` makes our records of samples, `output` writes
+//! of its own, when a buffer is full or flushed: in each [`round`], when an agent is stopped, and at the end. After two flushes all samples of
+//! the dispatches that completed before them have come: their totals follow. `records` makes our records of samples, `output` writes
 //! them, `service` has the SDK's functions, and `refusals` says what it refuses.
 //!
 //! The SDK is called without the lock: it calls back meanwhile.
@@ -35,7 +35,7 @@ use gputrail_collect::sampling::SampleDelivery;
 use gputrail_interface::sampling::{Configuration, Request};
 use gputrail_record::{AgentId, NoteKind, count};
 use gputrail_rocprofiler::{
-    BufferCategory, BufferId, ContextId, RecordHeader, Status,
+    BufferCategory, BufferId, ContextId, DispatchId, RecordHeader, Status,
 };
 use output::SampleOutput;
 use records::{SdkSample, read_sample};
@@ -52,6 +52,8 @@ static STATE: PerProcess<SamplingState> = PerProcess::new();
 struct SamplingState {
     context: Option<ContextId>,
     agents: Vec<ConfiguredAgent>,
+    /// Dispatches that had completed before the latest flush.
+    completed: Vec<(DispatchId, gputrail_rocprofiler::AgentId)>,
     output: SampleOutput,
 }
 
@@ -158,7 +160,8 @@ unsafe extern "C" fn deliver(
     });
 }
 
-/// Has the SDK deliver the samples of all agents, and writes the totals of the dispatches that have completed before.
+/// Has the SDK deliver the samples of all agents, and writes the totals of the dispatches that had completed before the round before
+/// this one.
 pub(super) fn round(session: &Session) {
     let started: Vec<BufferId> = {
         let state = STATE.lock();
@@ -168,13 +171,14 @@ pub(super) fn round(session: &Session) {
     if started.is_empty() {
         return;
     }
-    let completed = dispatch::take_completed();
+    let new = dispatch::take_completed();
     for buffer in started {
         // BUFFER_BUSY: another thread flushes it.
         let _ = session.sdk.flush(buffer);
     }
     let mut state = STATE.lock();
     let state = &mut *state;
+    let completed = std::mem::replace(&mut state.completed, new);
     for (dispatch, of_sdk) in completed {
         let agent = OBJECTS.lock().agent(of_sdk);
         let configured = state.agents.iter().find(|one| one.agent == agent);
@@ -186,6 +190,12 @@ pub(super) fn round(session: &Session) {
     }
 }
 
+/// Writes the totals of all dispatches that have completed by now.
+fn last_rounds(session: &Session) {
+    round(session);
+    round(session);
+}
+
 /// The process ends: takes the last samples, and notes what is missing.
 pub(super) fn end(session: &Session) {
     let context = {
@@ -195,7 +205,7 @@ pub(super) fn end(session: &Session) {
     };
     if let Some(context) = context {
         let _ = session.sdk.switch(context, false);
-        round(session);
+        last_rounds(session);
     }
     let mut state = STATE.lock();
     let state = &mut *state;
@@ -362,7 +372,7 @@ impl Provider<Request> for SampledDevice {
                 // CONTEXT_NOT_FOUND: the SDK has stopped it.
                 let _ = session.sdk.switch(context, false);
             }
-            round(session);
+            last_rounds(session);
         }
         let mut state = STATE.lock();
         let state = &mut *state;
