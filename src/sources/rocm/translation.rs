@@ -166,10 +166,15 @@ impl Translation<'_> {
     /// The call and place of a piece of work, and the buffers that want it; `None` if it is from before the start. `work` is the
     /// id that it has already, if it has one.
     fn begin(&mut self, fields: &WorkFields, kind: Kind, work: Option<WorkId>) -> Option<WrittenWork> {
-        if self.is_early(fields.end) {
+        // Translated times of the device may be the other way round.
+        let (start, end) = (
+            fields.start.min(fields.end),
+            fields.start.max(fields.end),
+        );
+        if self.is_early(end) {
             return None;
         }
-        let interval = (fields.start, fields.end);
+        let interval = (start, end);
         let place = self
             .objects
             .place(self.names, fields.agent, fields.place, interval);
@@ -198,8 +203,8 @@ impl Translation<'_> {
         Some(WrittenWork {
             header,
             buffers: self.buffers(call, kind),
-            start: fields.start,
-            end: fields.end,
+            start,
+            end,
         })
     }
 
