@@ -349,7 +349,8 @@ impl Provider<Request> for SampledDevice {
             state.context.filter(|_| !is_started)
         };
         if let Some(context) = starts {
-            dispatch::take_completed();
+            // Of an earlier start.
+            drop(dispatch::take_completed());
             if let Err(refused) = session.sdk.switch(context, true) {
                 report(&format!(
                     "ROCm: PC sampling cannot be started: {}",

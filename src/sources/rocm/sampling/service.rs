@@ -207,6 +207,13 @@ mod tests {
     fn interval_of(request: Request) -> u64 {
         interval(&request)
     }
+    /// A configuration of a later version.
+    #[repr(C)]
+    struct Grown {
+        known: PcSamplingConfiguration,
+        more: u64,
+    }
+
     /// A library that tells of two configurations, in structures that have grown by 8 bytes.
     unsafe extern "C" fn two(
         agent: AgentId,
@@ -224,7 +231,7 @@ mod tests {
             flags: 1,
             ..one
         };
-        let all = [(one, 0_u64), (two, 0_u64)];
+        let all = [one, two].map(|known| Grown { known, more: 0 });
         // SAFETY: the callback of the caller, with as many structures as stated.
         unsafe { callback.unwrap()(all.as_ptr().cast(), all.len(), data) }
     }
