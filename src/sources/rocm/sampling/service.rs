@@ -211,7 +211,7 @@ mod tests {
     #[repr(C)]
     struct Grown {
         known: PcSamplingConfiguration,
-        more: u64,
+        _more: u64,
     }
 
     /// A library that tells of two configurations, in structures that have grown by 8 bytes.
@@ -231,7 +231,7 @@ mod tests {
             flags: 1,
             ..one
         };
-        let all = [one, two].map(|known| Grown { known, more: 0 });
+        let all = [one, two].map(|known| Grown { known, _more: 0 });
         // SAFETY: the callback of the caller, with as many structures as stated.
         unsafe { callback.unwrap()(all.as_ptr().cast(), all.len(), data) }
     }
