@@ -60,7 +60,7 @@ static size_t configurations(struct configuration *ways) {
 
 int rocprofiler_query_pc_sampling_agent_configurations(uint64_t agent, int (*callback)(const struct configuration *, size_t, void *),
                                                        void *data) {
-    struct configuration ways[2];
+    struct configuration ways[2] = {{0}};
     if (!is_enabled()) return NOT_IMPLEMENTED;
     if (agent != CPU_AGENT && !sdk_is_gpu(agent)) return AGENT_NOT_FOUND;
     if (hindrance() != SUCCESS) return hindrance();
@@ -70,7 +70,7 @@ int rocprofiler_query_pc_sampling_agent_configurations(uint64_t agent, int (*cal
 int rocprofiler_configure_pc_sampling_service(uint64_t id, uint64_t agent, int method, int unit, uint64_t interval, uint64_t buffer,
                                               int flags) {
     struct context *context = sdk_context(id);
-    struct configuration ways[2];
+    struct configuration ways[2] = {{0}};
     (void)flags;
     if (!is_enabled()) return NOT_IMPLEMENTED;
     if (sdk_initialized > -1) return CONFIGURATION_LOCKED;

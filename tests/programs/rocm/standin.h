@@ -160,8 +160,8 @@ struct stream_payload { uint64_t size, id, handle; };
 
 /* A call as its callback is given it: its arguments, and the result at the end. */
 enum { MOST_ARGUMENTS = 12 };
-struct hip_payload { uint64_t size; uint8_t arguments[192]; int64_t result[3]; };
-struct hsa_payload { uint64_t size; uint8_t arguments[192]; int64_t result; };
+struct hip_payload { uint64_t size; uint8_t arguments[88]; int64_t result[3]; };
+struct hsa_payload { uint64_t size; uint8_t arguments[88]; int64_t result; };
 
 /* An argument: its place among the arguments, its type as C++ mangles it, how many pointers it is away from that, its name. */
 struct argument { uint8_t offset, bytes; int8_t pointers; const char *type, *name; };
