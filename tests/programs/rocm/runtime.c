@@ -351,7 +351,7 @@ static const struct kernel kernels[] = {
 };
 enum { KERNELS = 2, TEXT = 0x1000 };
 
-/* An ELF file of gfx942: v_mov_b32 v0, v0; s_waitcnt vmcnt(0); s_nop 0; s_endpgm. */
+/* An ELF file of gfx90a, which LLVM 14 knows: v_mov_b32 v0, v0; s_waitcnt vmcnt(0); s_nop 0; s_endpgm. */
 static void *machine_code(size_t *size) {
     static const char names[] = "\0.text\0.symtab\0.strtab";
     static const uint32_t text[] = {0x7e000300, 0xbf8c0f70, 0xbf800000, 0xbf810000};
@@ -366,7 +366,7 @@ static void *machine_code(size_t *size) {
     size_t at = sizeof names;
     memcpy(file->strings, names, sizeof names);
     file->header = (Elf64_Ehdr){.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT, 64, 3}, .e_type = ET_DYN, .e_machine = 224,
-                                .e_version = EV_CURRENT, .e_shoff = offsetof(struct file, sections), .e_flags = 0x4c,
+                                .e_version = EV_CURRENT, .e_shoff = offsetof(struct file, sections), .e_flags = 0x3f,
                                 .e_ehsize = sizeof file->header, .e_shentsize = sizeof *file->sections, .e_shnum = 4, .e_shstrndx = 3};
     file->sections[1] = (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = TEXT,
                                      .sh_offset = TEXT, .sh_size = sizeof file->text, .sh_addralign = 4};
