@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(types, expected.map(|one| one.0));
         assert_eq!(
             words.snapshot(1 | 1 << 16).reason_not_issued(),
-            NotIssued::SLEEP_WAIT.0.into()
+            u32::from(NotIssued::SLEEP_WAIT.0)
         );
         assert_eq!(words.snapshot(1 | 1 << 16).stall_valu(), 1);
     }
