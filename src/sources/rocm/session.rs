@@ -173,11 +173,6 @@ impl Session {
         self.has_ended.swap(true, Ordering::AcqRel)
     }
 
-    /// The processor with the SDK's id.
-    pub fn agent(&self, id: gputrail_rocprofiler::AgentId) -> Option<&SdkAgent> {
-        self.agents.iter().find(|agent| agent.info.id == id)
-    }
-
     /// A reading of the clock, at most ten times a second.
     pub fn reading_if_due(&self) -> Option<Reading> {
         let (now, last) = (clock::now().0, self.last_reading.load(Ordering::Relaxed));
