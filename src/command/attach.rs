@@ -52,7 +52,7 @@ pub fn run(arguments: Attach, carried: Carried) -> Result<u8, Failure> {
     let own = std::env::current_exe().context("cannot find this program")?;
     let mut words: Vec<OsString> = vec!["gputrail".into(), "record".into(), own.into()];
     words.extend([OsString::from("attach-here"), pid.to_string().into()]);
-    if let Some(duration) = arguments.duration {
+    if let Some(duration) = arguments.attached_for {
         words.push(duration.as_millis().to_string().into());
     }
     let Command::Record(mut recorded) = Cli::try_parse_from(words).map_err(|error| anyhow!(error))?.command

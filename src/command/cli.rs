@@ -97,7 +97,7 @@ pub struct Attach {
 
     /// Detach after this time; until then, Ctrl-C does
     #[arg(long = "for", value_name = "TIME", value_parser = gputrail_collect::scope::time)]
-    pub duration: Option<Duration>,
+    pub attached_for: Option<Duration>,
 
     /// Keep the raw records beside the trace (.gputrail), for `gputrail convert`
     #[arg(long)]

@@ -128,7 +128,11 @@ unsafe fn receive(record: &CallbackTracingRecord, word: *mut UserData, receiver:
             return;
         };
         if !session.is_of_this_process() {
-            return notes::forked();
+            // The SDK tells of code that is unloaded at the end of a child that does nothing.
+            if let Some(Receiver::Api(..)) = Receiver::of(receiver as usize) {
+                notes::forked();
+            }
+            return;
         }
         if session.has_ended() {
             return;

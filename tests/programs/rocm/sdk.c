@@ -2,7 +2,7 @@
  *
  *     STANDIN_LOG      a file that is told what happened, one event a line
  *     STANDIN_FAULT    words: refuse:KIND (a kind of callbacks or records is not implemented), locked (no context can be made),
- *                      conflict (no context starts), late (buffers come at the end), never (they do not come), dropped (three
+ *                      conflict (no context starts), late (buffers come when the main thread flushes them), never (they do not come), dropped (three
  *                      records dropped, it says), foreign (records of unknown categories and kinds), short (records of kernels
  *                      without their last fields), untimed (work with the times 0), inverted (work that ends before it
  *                      starts), no_code (code objects without bytes), twice (the runtimes register again)
@@ -197,7 +197,7 @@ int rocprofiler_flush_buffer(uint64_t id) {
     if (!sdk_is_buffer(id)) return BUFFER_NOT_FOUND;
     struct thread *thread = &threads[buffers[id].thread];
     pthread_mutex_lock(&lock);
-    if (!sdk_fault("late") || sdk_finalized) hand_over(id);
+    if (!sdk_fault("late") || sdk_thread() == (uint64_t)getpid()) hand_over(id);
     int waits = !pthread_equal(pthread_self(), thread->thread);
     while (waits && (thread->first || thread->busy)) pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
