@@ -50,7 +50,7 @@ int main(int count, char **arguments) {
         if (i == 0) CHECK(load(&module, "image") == 0 && get(&function, module, "saxpy") == 0);
         CHECK(launch(function, 4, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL) == 0);
     }
-    CHECK(wait() == 0 && gputrail_finalise() == GPUTRAIL_OK);
+    CHECK(wait() == 0 && gputrail_buffer_flush(buffer) == GPUTRAIL_OK && gputrail_finalise() == GPUTRAIL_OK);
     printf("%d kernels, %d of them named, %s\n", kernels, named, calls > 2 * kernels ? "calls" : "no calls");
     return 0;
 }
