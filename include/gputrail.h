@@ -1970,7 +1970,7 @@ typedef struct gputrail_record_kernel_dispatch {
   uint32_t workgroup[3];
   /* Work-items in x, y, z; 1 in unused dimensions. */
   uint64_t grid[3];
-  /* Registers per work-item. */
+  /* Registers per work-item. Where scalar ones and those of matrix instructions are counted apart, the ordinary ones. */
   uint32_t registers;
   /* Local memory declared by the kernel, in bytes per workgroup. */
   uint32_t static_local_memory;
@@ -1996,10 +1996,7 @@ typedef struct gputrail_record_kernel_dispatch {
   gputrail_launch_type launch;
   /* The number of dimensions of the launch; 0: unknown. */
   uint8_t dimensions;
-  /*
-   * Registers per work-item in which matrix instructions accumulate, if they are counted apart (AMD: accumulation
-   * VGPRs).
-   */
+  /* Registers per work-item in which matrix instructions accumulate, if they are counted apart (AMD: accumulation VGPRs). */
   uint16_t accumulation_registers;
   /* Scalar registers per wave, if they are counted apart (AMD: SGPRs). */
   uint16_t scalar_registers;
@@ -3042,7 +3039,8 @@ extern "C" {
  * nothing, and after gputrail_finalise. A forked child has to call it anew, also one that a callback has forked: it has
  * none of its parent's objects, and is in none of its parent's callbacks.
  *
- * A program that calls this itself and wants to observe OpenCL calls gputrail_observe_opencl next.
+ * A program that calls this itself and wants to observe OpenCL calls gputrail_observe_opencl next. ROCm is observed from here on
+ * if a runtime of it is in the process and librocprofiler-sdk has not been initialised; a message says why not.
  *
  * Errors: GPUTRAIL_NOT_AVAILABLE.
  */
