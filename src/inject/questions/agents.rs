@@ -109,11 +109,7 @@ fn rocm_agents() -> String {
             printable(&found.library.display().to_string())
         ),
         Ok(found) => {
-            let library = format!(
-                "{}, version {}",
-                found.library.display(),
-                found.version
-            );
+            let library = format!("{}, version {}", found.library.display(), found.version);
             let devices = found.devices.iter().enumerate();
             devices
                 .map(|(number, device)| describe_rocm(number, device, &library))

@@ -6,9 +6,9 @@
 
 use super::notes;
 use super::objects::{KnownObjects, OBJECTS};
+use super::sampling;
 use super::session::{Reading, SESSION, Session, current_session};
 use super::translation::Translation;
-use super::sampling;
 use core::ffi::c_void;
 use gputrail_buffer::clock;
 use gputrail_buffer::platform::inside::contain;

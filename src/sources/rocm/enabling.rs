@@ -79,7 +79,8 @@ fn contexts(session: &Session) -> [(&'static str, Option<ContextId>); CONTEXTS] 
 
 /// Whether each of the contexts is wanted, in the order of [`contexts`].
 fn wanted(board: &Switchboard) -> [bool; CONTEXTS] {
-    let is_any_wanted = |kinds: &[Kind]| kinds.iter().any(|kind| !board.buffers_for(*kind).is_none());
+    let is_any_wanted =
+        |kinds: &[Kind]| kinds.iter().any(|kind| !board.buffers_for(*kind).is_none());
     core::array::from_fn(|place| match place.checked_sub(super::DOMAINS.len()) {
         None => functions::all(super::DOMAINS[place]).any(|function| {
             // Work alone needs no callbacks of calls: it is noted when the SDK asks for its id.

@@ -134,7 +134,11 @@ pub(super) fn all(domain: Domain) -> impl Iterator<Item = &'static RocmFunction>
 
 /// The function of an operation of a kind of callbacks.
 #[inline]
-pub(super) fn get(domain: usize, table: u16, operation: TracingOperation) -> Option<&'static RocmFunction> {
+pub(super) fn get(
+    domain: usize,
+    table: u16,
+    operation: TracingOperation,
+) -> Option<&'static RocmFunction> {
     let number = number_of(table, operation)?;
     FUNCTIONS.get()?[domain].get(usize::from(number))?.as_ref()
 }
@@ -177,7 +181,10 @@ impl RocmFunction {
             Domain::HIP | Domain::HIP_COMPILER => HIP_RESULT_BYTES,
             _ => RESULT_BYTES,
         };
-        let Some(at) = size.checked_sub(from_end).filter(|at| *at >= size_of::<u64>()) else {
+        let Some(at) = size
+            .checked_sub(from_end)
+            .filter(|at| *at >= size_of::<u64>())
+        else {
             return 0;
         };
         // SAFETY: the result is the last field of the structure, and a status its first 4 bytes.
@@ -190,7 +197,11 @@ impl RocmFunction {
     ///
     /// `payload` is null or leads to the SDK's structure of a call of this function.
     #[inline]
-    pub unsafe fn arguments(&self, payload: *const c_void, values: &mut [u64; MAX_ARGUMENTS]) -> usize {
+    pub unsafe fn arguments(
+        &self,
+        payload: *const c_void,
+        values: &mut [u64; MAX_ARGUMENTS],
+    ) -> usize {
         let Some(known) = self.arguments.get().filter(|_| !payload.is_null()) else {
             return 0;
         };
@@ -489,8 +500,14 @@ fn enqueues(domain: Domain, name: &str, group: OperationGroup) -> bool {
     match domain {
         Domain::HIP => {
             group == OperationGroup::ENQUEUE
-                || has(&["Malloc", "Alloc", "Free", "Synchronize", "Register", "ModuleLoad"])
-                    && !has(&["Get"])
+                || has(&[
+                    "Malloc",
+                    "Alloc",
+                    "Free",
+                    "Synchronize",
+                    "Register",
+                    "ModuleLoad",
+                ]) && !has(&["Get"])
         }
         Domain::HSA => has(&["_copy", "_allocate", "_free", "memory_fill"]),
         _ => false,
@@ -563,18 +580,47 @@ fn group(domain: Domain, name: &str) -> OperationGroup {
     }
     if has(&["Synchronize", "StreamWait", "_signal_wait", "_wait_"]) {
         OperationGroup::SYNCHRONIZE
-    } else if has(&["Launch", "Memcpy", "Memset", "MemPrefetch", "_copy", "memory_fill"])
-        && !has(&["Get", "Graph", "Attribute"])
+    } else if has(&[
+        "Launch",
+        "Memcpy",
+        "Memset",
+        "MemPrefetch",
+        "_copy",
+        "memory_fill",
+    ]) && !has(&["Get", "Graph", "Attribute"])
         || has(&["GraphLaunch"])
     {
         OperationGroup::ENQUEUE
-    } else if has(&["Get", "Query", "Peek", "IsCapturing", "_get_", "_iterate", "_info"]) {
+    } else if has(&[
+        "Get",
+        "Query",
+        "Peek",
+        "IsCapturing",
+        "_get_",
+        "_iterate",
+        "_info",
+    ]) {
         OperationGroup::QUERY
-    } else if has(&["ModuleLoad", "Link", "hiprtc", "__hipRegister", "executable_load"]) {
+    } else if has(&[
+        "ModuleLoad",
+        "Link",
+        "hiprtc",
+        "__hipRegister",
+        "executable_load",
+    ]) {
         OperationGroup::BUILD
-    } else if has(&["Create", "Alloc", "Malloc", "Instantiate", "_create", "_allocate"]) {
+    } else if has(&[
+        "Create",
+        "Alloc",
+        "Malloc",
+        "Instantiate",
+        "_create",
+        "_allocate",
+    ]) {
         OperationGroup::CREATE
-    } else if has(&["Destroy", "Free", "Unload", "Release", "Retain", "_destroy", "_free"]) {
+    } else if has(&[
+        "Destroy", "Free", "Unload", "Release", "Retain", "_destroy", "_free",
+    ]) {
         OperationGroup::LIFETIME
     } else if has(&["Set", "_set_", "CallConfiguration"]) {
         OperationGroup::SET
@@ -603,18 +649,34 @@ mod tests {
     fn the_effect_of_a_function_follows_from_its_name() {
         for (domain, name, expected) in [
             (Domain::HIP, "hipLaunchKernel", OperationGroup::ENQUEUE),
-            (Domain::HIP, "hipModuleLaunchKernel", OperationGroup::ENQUEUE),
+            (
+                Domain::HIP,
+                "hipModuleLaunchKernel",
+                OperationGroup::ENQUEUE,
+            ),
             (Domain::HIP, "hipGraphLaunch", OperationGroup::ENQUEUE),
             (Domain::HIP, "hipMemcpyAsync", OperationGroup::ENQUEUE),
             (Domain::HIP, "hipGraphAddMemcpyNode", OperationGroup::OTHER),
             (Domain::HIP, "hipGetLastError", OperationGroup::QUERY),
-            (Domain::HIP, "hipDeviceSynchronize", OperationGroup::SYNCHRONIZE),
+            (
+                Domain::HIP,
+                "hipDeviceSynchronize",
+                OperationGroup::SYNCHRONIZE,
+            ),
             (Domain::HIP, "hipMalloc", OperationGroup::CREATE),
             (Domain::HIP, "hipFree", OperationGroup::LIFETIME),
             (Domain::HIP, "hipSetDevice", OperationGroup::SET),
-            (Domain::HSA, "hsa_amd_memory_async_copy", OperationGroup::ENQUEUE),
+            (
+                Domain::HSA,
+                "hsa_amd_memory_async_copy",
+                OperationGroup::ENQUEUE,
+            ),
             (Domain::HSA, "hsa_agent_get_info", OperationGroup::QUERY),
-            (Domain::HSA, "hsa_signal_wait_scacquire", OperationGroup::SYNCHRONIZE),
+            (
+                Domain::HSA,
+                "hsa_signal_wait_scacquire",
+                OperationGroup::SYNCHRONIZE,
+            ),
             (Domain::RCCL, "ncclAllReduce", OperationGroup::ENQUEUE),
             (Domain::RCCL, "ncclCommInitRank", OperationGroup::CREATE),
         ] {
@@ -624,7 +686,10 @@ mod tests {
         assert!(works(Domain::HIP, "hipMalloc") && works(Domain::HIP, "hipLaunchKernel"));
         assert!(!works(Domain::HIP, "hipGetDevice"));
         assert!(!works(Domain::HSA, "hsa_signal_store_screlease"));
-        assert_eq!(result(Domain::HSA, "hsa_signal_load_relaxed"), ResultType::Other);
+        assert_eq!(
+            result(Domain::HSA, "hsa_signal_load_relaxed"),
+            ResultType::Other
+        );
         assert_eq!(result(Domain::HSA, "hsa_signal_create"), ResultType::Status);
         assert_eq!(result(Domain::HIP, "hipGetErrorString"), ResultType::Other);
     }
@@ -671,7 +736,11 @@ mod tests {
                 "18rocprofiler_dim3_t",
                 "blocks",
             ),
-            argument(core::mem::offset_of!(Payload, kind), "13hipMemcpyKind", "kind"),
+            argument(
+                core::mem::offset_of!(Payload, kind),
+                "13hipMemcpyKind",
+                "kind",
+            ),
             argument(core::mem::offset_of!(Payload, flag), "h", "flag"),
             argument(core::mem::offset_of!(Payload, bytes), "m", "bytes"),
         ];
@@ -701,6 +770,9 @@ mod tests {
         assert_eq!(ValueType::of("9hipExtent", 24), None);
         assert_eq!(ValueType::of("12hsa_signal_s", 8), Some(ValueType::Pointer));
         assert_eq!(ValueType::of("m", 4), None);
-        assert_eq!(ValueType::of("P12ihipStream_t", 8), Some(ValueType::Pointer));
+        assert_eq!(
+            ValueType::of("P12ihipStream_t", 8),
+            Some(ValueType::Pointer)
+        );
     }
 }

@@ -129,7 +129,10 @@ pub(super) fn runtime(
     let sdk = session.sdk.version_text();
     let text = match runtime.instance {
         0 => format!("{runtime_name} {version} was initialised (rocprofiler-sdk {sdk})"),
-        number => format!("{runtime_name} {version} was initialised as copy {}", number + 1),
+        number => format!(
+            "{runtime_name} {version} was initialised as copy {}",
+            number + 1
+        ),
     };
     names.note(NoteKind::OTHER, &text);
 }
@@ -233,7 +236,10 @@ mod tests {
         assert_eq!(dropped.describe(), None);
         dropped.add(1);
         dropped.raise(1);
-        assert_eq!(dropped.describe().as_deref(), Some("ROCm: 1 record dropped"));
+        assert_eq!(
+            dropped.describe().as_deref(),
+            Some("ROCm: 1 record dropped")
+        );
     }
 
     #[test]

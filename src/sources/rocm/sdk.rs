@@ -56,9 +56,7 @@ impl Sdk {
         // The copy that calls us goes before others.
         let caller = || kept(loaded(&library_of(text.cast())?)?);
         let named = || FILES.iter().find_map(|file| kept(loaded(Path::new(file))?));
-        caller()
-            .or_else(|| kept(Library::this()))
-            .or_else(named)
+        caller().or_else(|| kept(Library::this())).or_else(named)
     }
 
     /// The functions of a library, if it is one of rocprofiler-sdk. The library has to stay loaded.
@@ -379,7 +377,10 @@ impl Sdk {
     }
 
     /// The operations of a kind of callbacks, each with its name.
-    pub fn callback_operations(&self, kind: CallbackTracingKind) -> Vec<(TracingOperation, String)> {
+    pub fn callback_operations(
+        &self,
+        kind: CallbackTracingKind,
+    ) -> Vec<(TracingOperation, String)> {
         unsafe extern "C" fn visit(
             _: CallbackTracingKind,
             operation: TracingOperation,
@@ -504,7 +505,11 @@ unsafe fn describe(agent: *const AgentV0) -> SdkAgent {
 /// `text` is null or leads to a text that ends with a 0 and stays during the call.
 pub(super) unsafe fn text_of(text: *const c_char) -> Option<String> {
     // SAFETY: a text that ends with a 0 (`# Safety`); it is copied.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    (!text.is_null()).then(|| {
+        unsafe { CStr::from_ptr(text) }
+            .to_string_lossy()
+            .into_owned()
+    })
 }
 
 #[cfg(test)]

@@ -165,12 +165,14 @@ impl Translation<'_> {
 
     /// The call and place of a piece of work, and the buffers that want it; `None` if it is from before the start. `work` is the
     /// id that it has already, if it has one.
-    fn begin(&mut self, fields: &WorkFields, kind: Kind, work: Option<WorkId>) -> Option<WrittenWork> {
+    fn begin(
+        &mut self,
+        fields: &WorkFields,
+        kind: Kind,
+        work: Option<WorkId>,
+    ) -> Option<WrittenWork> {
         // Translated times of the device may be the other way round.
-        let (start, end) = (
-            fields.start.min(fields.end),
-            fields.start.max(fields.end),
-        );
+        let (start, end) = (fields.start.min(fields.end), fields.start.max(fields.end));
         if self.is_early(end) {
             return None;
         }
