@@ -41,7 +41,11 @@ impl Disassembler for LlvmObjdump {
             FoundProgram::None => Vec::new(),
             FoundProgram::Works(program) => disassemble(program, bytes, symbol).unwrap_or_default(),
             FoundProgram::NotAsked => {
-                let programs = programs(env::var_os(VARIABLE), |name| env::var_os(name), Path::is_file);
+                let programs = programs(
+                    env::var_os(VARIABLE),
+                    |name| env::var_os(name),
+                    Path::is_file,
+                );
                 match first(&programs, bytes, symbol) {
                     Ok((program, instructions)) => {
                         *found = FoundProgram::Works(program);
@@ -97,7 +101,9 @@ fn programs(
     let rocm = rocm.into_iter().chain(["/opt/rocm".into()]);
     let of_rocm = rocm.map(|folder| folder.join("llvm/bin").join(PROGRAM));
     let path = variable("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = env::split_paths(&path).filter(|one| one.is_absolute()).collect();
+    let folders: Vec<PathBuf> = env::split_paths(&path)
+        .filter(|one| one.is_absolute())
+        .collect();
     let names = VERSIONS.rev().map(|version| format!("{PROGRAM}-{version}"));
     let of_path = names
         .chain([PROGRAM.to_owned()])
@@ -281,7 +287,12 @@ scale:
         let [source, object] = ["scale.s", "scale.o"].map(|name| folder.path().join(name));
         std::fs::write(&source, SOURCE).unwrap();
         let mut assembler = Command::new("llvm-mc");
-        assembler.args(["-triple=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-filetype=obj", "-o"]);
+        assembler.args([
+            "-triple=amdgcn-amd-amdhsa",
+            "-mcpu=gfx90a",
+            "-filetype=obj",
+            "-o",
+        ]);
         run(assembler.arg(&object).arg(&source)).well();
         let code = std::fs::read(&object).unwrap();
 
@@ -305,7 +316,10 @@ scale:
             assert_eq!((&*symbol.name, symbol.offset), ("scale", offset));
             let frame = &found.frames[0];
             assert_eq!(frame.file.as_deref(), Some("/src/scale.hip"));
-            assert_eq!((frame.line, found.instruction.as_deref()), (Some(line), Some(text)));
+            assert_eq!(
+                (frame.line, found.instruction.as_deref()),
+                (Some(line), Some(text))
+            );
         }
         // In the middle of an instruction there is none.
         assert_eq!(at(4).instruction, None);

@@ -214,7 +214,9 @@ impl<R: AgentRequest> ProviderTurn<'_, R> {
 
     /// Why `agent` has no configurations, if it says so.
     fn unavailable(&self, agent: AgentId) -> Result<Option<String>, R::Error> {
-        let provider = find(&mut self.service.agents.lock(), agent)?.provider.clone();
+        let provider = find(&mut self.service.agents.lock(), agent)?
+            .provider
+            .clone();
         Ok(provider.unavailable())
     }
 

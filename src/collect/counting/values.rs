@@ -365,7 +365,10 @@ mod tests {
         };
         let blank = CounterValue::blank();
         let count = with_number(blank, of(true).number(7.0));
-        assert_eq!((count.value_type, count.value), (CounterValueType::UINT64, 7));
+        assert_eq!(
+            (count.value_type, count.value),
+            (CounterValueType::UINT64, 7)
+        );
         for (are_counts, number) in [(false, 7.0), (true, -1.0), (true, 0.5), (true, 1e300)] {
             let value = with_number(blank, of(are_counts).number(number));
             assert_eq!(value.value_type, CounterValueType::DOUBLE);

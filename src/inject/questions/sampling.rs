@@ -20,7 +20,11 @@ pub fn answer(words: &[String]) -> Result<String, String> {
         return match perf::permitted(source, request.interval) {
             Ok(()) => Ok(String::new()),
             // Of GPUs it is.
-            Err(_) if rocm_devices().iter().any(|of| allows(&of.sampling, &request)) => {
+            Err(_)
+                if rocm_devices()
+                    .iter()
+                    .any(|of| allows(&of.sampling, &request)) =>
+            {
                 Ok(String::new())
             }
             Err(why) => Err(format!("PC sampling is not possible: {why}")),

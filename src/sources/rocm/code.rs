@@ -195,7 +195,9 @@ fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let digits = after
+            .get(..2)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         let escaped = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         match (first, escaped) {
             (b'%', Some(byte)) => {
@@ -296,7 +298,12 @@ mod tests {
         assert_eq!((whole.offset, whole.size), (0, None));
         let some = part("file:///a#offset=0x1000&size=2048").unwrap();
         assert_eq!((some.offset, some.size), (0x1000, Some(2048)));
-        let wrong = ["memory://1#offset=0x1&size=2", "file://a", "file:///a#size=x", ""];
+        let wrong = [
+            "memory://1#offset=0x1&size=2",
+            "file://a",
+            "file:///a#size=x",
+            "",
+        ];
         assert!(wrong.iter().all(|uri| part(uri).is_none()));
         assert_eq!(unescaped("100%"), "100%");
         assert_eq!(unescaped("%zz%41"), "%zzA");

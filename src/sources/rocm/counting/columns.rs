@@ -55,7 +55,10 @@ impl Columns {
     }
 
     /// The values of the instances of each counter, from what the SDK has delivered.
-    pub fn values(&self, records: &[CounterRecord]) -> Vec<Result<InstanceNumbers, CounterInvalid>> {
+    pub fn values(
+        &self,
+        records: &[CounterRecord],
+    ) -> Vec<Result<InstanceNumbers, CounterInvalid>> {
         let mut values: Vec<Option<Vec<f64>>> = vec![None; self.counters.len()];
         let mut places = self.places.lock();
         for record in records {

@@ -38,7 +38,9 @@ impl AgentCounters {
         agent: AgentId,
         device: &str,
     ) -> Result<AgentCounters, String> {
-        let ids = sdk.counter_ids(agent).map_err(|refused| why(&sdk, refused))?;
+        let ids = sdk
+            .counter_ids(agent)
+            .map_err(|refused| why(&sdk, refused))?;
         let known = ids.into_iter().filter_map(|id| sdk.counter(id).ok());
         let counters: Vec<SdkCounter> = known.filter(|one| !one.name.is_empty()).collect();
         if counters.is_empty() {
@@ -47,12 +49,7 @@ impl AgentCounters {
         Ok(AgentCounters::of(sdk, agent, device, counters))
     }
 
-    fn of(
-        sdk: Sdk,
-        agent: AgentId,
-        device: &str,
-        mut counters: Vec<SdkCounter>,
-    ) -> AgentCounters {
+    fn of(sdk: Sdk, agent: AgentId, device: &str, mut counters: Vec<SdkCounter>) -> AgentCounters {
         counters.sort_by(|a, b| a.name.cmp(&b.name));
         let named = counters.iter().enumerate();
         let by_name = named.map(|(place, one)| (one.name.to_ascii_lowercase(), place));
@@ -147,7 +144,10 @@ impl AgentCounters {
             );
         }
         if !self.fit(&[&counter.name])? {
-            let _ = writeln!(text, "  it does not fit one pass, which is all that rocprofiler-sdk has");
+            let _ = writeln!(
+                text,
+                "  it does not fit one pass, which is all that rocprofiler-sdk has"
+            );
         }
         Ok(text)
     }
@@ -305,7 +305,10 @@ mod tests {
         let unknown = counters.define("SQ_WAVE").unwrap_err();
         assert_eq!(unknown, LibraryError::Unknown(vec!["SQ_WAVES".to_owned()]));
         let defined = counters.define("OCC").unwrap();
-        assert_eq!((defined.usage, defined.block.as_str()), (Usage::Ratio, COMPUTED));
+        assert_eq!(
+            (defined.usage, defined.block.as_str()),
+            (Usage::Ratio, COMPUTED)
+        );
         let architecture = counters.clone().architecture();
         assert_eq!(architecture.counters().len(), 3);
         assert!(architecture.library().is_some());
@@ -329,7 +332,10 @@ mod tests {
             name: name.to_owned(),
             size,
         };
-        let some = [dimension("DIMENSION_XCC", 8), dimension("DIMENSION_SHADER_ENGINE", 4)];
+        let some = [
+            dimension("DIMENSION_XCC", 8),
+            dimension("DIMENSION_SHADER_ENGINE", 4),
+        ];
         assert_eq!((instances(&some), instances(&[])), (32, 1));
         assert_eq!(short(&some[1].name), "SHADER_ENGINE");
     }

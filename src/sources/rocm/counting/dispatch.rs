@@ -258,8 +258,7 @@ fn give_up(agent: AgentId) {
     let missing: Vec<PendingDispatch> = {
         let mut state = STATE.lock();
         let pending = state.pending.extract_if(|_, one| one.agent == agent);
-        let pending = pending.map(|(_, one)| one).collect();
-        pending
+        pending.map(|(_, one)| one).collect()
     };
     STATE.lock().missing += missing.len() as u64;
     for pending in missing {

@@ -74,7 +74,12 @@ impl Sdk {
         let mut found: Vec<CounterId> = Vec::new();
         let place = (&raw mut found).cast();
         // SAFETY: the callback is called in the call, with the vector.
-        done(unsafe { call!(self, iterate_agent_supported_counters(agent, Some(take), place)) })?;
+        done(unsafe {
+            call!(
+                self,
+                iterate_agent_supported_counters(agent, Some(take), place)
+            )
+        })?;
         Ok(found)
     }
 
@@ -112,8 +117,12 @@ impl Sdk {
         let mut room = [0_u64; DESCRIPTION_WORDS];
         let version = CounterInfoVersion::VERSION_1;
         // SAFETY: there is room for the structure.
-        let status =
-            unsafe { call!(self, query_counter_info(id, version, room.as_mut_ptr().cast())) };
+        let status = unsafe {
+            call!(
+                self,
+                query_counter_info(id, version, room.as_mut_ptr().cast())
+            )
+        };
         if status != Status::SUCCESS {
             return None;
         }

@@ -34,9 +34,7 @@ use gputrail_collect::process;
 use gputrail_collect::sampling::SampleDelivery;
 use gputrail_interface::sampling::{Configuration, Request};
 use gputrail_record::{AgentId, NoteKind, count};
-use gputrail_rocprofiler::{
-    BufferCategory, BufferId, ContextId, DispatchId, RecordHeader, Status,
-};
+use gputrail_rocprofiler::{BufferCategory, BufferId, ContextId, DispatchId, RecordHeader, Status};
 use output::SampleOutput;
 use records::{SdkSample, read_sample};
 use refusals::{report, why};
@@ -222,7 +220,9 @@ pub(super) fn end(session: &Session) {
     if missing.left_out > 0 {
         let number = count(missing.left_out, "code object");
         said.push((
-            format!("ROCm: PC sampling: {number} too large to be kept: samples there have no lines"),
+            format!(
+                "ROCm: PC sampling: {number} too large to be kept: samples there have no lines"
+            ),
             false,
         ));
     }
@@ -264,9 +264,10 @@ impl SampledDevice {
             Some(context) => context,
             None => create_context(session)?,
         };
-        let buffer = session
-            .sdk
-            .create_buffer(context, (BUFFER_BYTES, BUFFER_BYTES / 2), deliver)?;
+        let buffer =
+            session
+                .sdk
+                .create_buffer(context, (BUFFER_BYTES, BUFFER_BYTES / 2), deliver)?;
         let configured = service::carried_out(request);
         let mut state = STATE.lock();
         state.context = Some(context);
@@ -294,7 +295,10 @@ impl Provider<Request> for SampledDevice {
         let possible = session.sdk.sampling_configurations(self.sdk_agent);
         let configured = STATE.lock().find(self.agent).map(|one| one.configured);
         match configured {
-            Some(request) => vec![Configuration::active(request, &possible.unwrap_or_default())],
+            Some(request) => vec![Configuration::active(
+                request,
+                &possible.unwrap_or_default(),
+            )],
             None => possible.unwrap_or_default(),
         }
     }
@@ -320,7 +324,8 @@ impl Provider<Request> for SampledDevice {
         self.configure_in(session, *request).map_err(|refused| {
             let now = session.sdk.sampling_configurations(self.sdk_agent);
             let is_taken = refused == Status::ERROR_NOT_AVAILABLE
-                && now.is_ok_and(|now| !now.is_empty() && !now.iter().any(|one| one.allows(request)));
+                && now
+                    .is_ok_and(|now| !now.is_empty() && !now.iter().any(|one| one.allows(request)));
             match (is_taken, refused) {
                 // Another process has configured the GPU since.
                 (true, _) => ConfigureError::Taken,

@@ -425,9 +425,8 @@ mod tests {
     fn records_of_all_versions_are_read() {
         let mut sample = sampled();
         // SAFETY: a record of its kind.
-        let read = |header: &RecordHeader, is_before_1_0| unsafe {
-            read_sample(header, is_before_1_0)
-        };
+        let read =
+            |header: &RecordHeader, is_before_1_0| unsafe { read_sample(header, is_before_1_0) };
         let now = read(&header(3, &mut sample), false).unwrap();
         assert!(matches!(now, SdkSample::Stochastic(one) if one.memory_counters.async_cnt() == 1));
         assert_eq!((now.dispatch(), now.answer()), (6, 77));
@@ -457,10 +456,7 @@ mod tests {
             let header = header(kind, &mut trap);
             read(&header, is_before_1_0).map(|sample| sample.dispatch())
         };
-        assert_eq!(
-            (dispatch(2, false), dispatch(1, true)),
-            (Some(8), Some(8))
-        );
+        assert_eq!((dispatch(2, false), dispatch(1, true)), (Some(8), Some(8)));
         assert_eq!((dispatch(0, true), dispatch(9, false)), (None, None));
         let mut none = 8_u64;
         assert!(matches!(

@@ -23,7 +23,12 @@ fn is_yes(value: &str) -> bool {
 pub(super) fn why(sdk: &Sdk, status: Refused) -> String {
     let value = variable(ENABLING_VARIABLE);
     let is_enabled = value.is_some_and(|value| is_yes(&value.to_string_lossy()));
-    explain(status, is_enabled, &sdk.version_text(), sdk.sentence(status))
+    explain(
+        status,
+        is_enabled,
+        &sdk.version_text(),
+        sdk.sentence(status),
+    )
 }
 
 fn explain(status: Status, is_enabled: bool, version: &str, sentence: Option<String>) -> String {
@@ -34,7 +39,9 @@ fn explain(status: Status, is_enabled: bool, version: &str, sentence: Option<Str
                  feature, which may hang the machine: set it, and start the program again"
             );
         }
-        Status::ERROR_NOT_IMPLEMENTED => &format!("rocprofiler-sdk {version} has no PC sampling: install ROCm 6.4 or later"),
+        Status::ERROR_NOT_IMPLEMENTED => {
+            &format!("rocprofiler-sdk {version} has no PC sampling: install ROCm 6.4 or later")
+        }
         Status::ERROR_NOT_AVAILABLE => {
             "the GPU, or the HSA runtime, has no such sampling, or another process samples the GPU otherwise, or the program runs \
              under ROCgdb: end the others, or sample as they do"
@@ -52,7 +59,9 @@ fn explain(status: Status, is_enabled: bool, version: &str, sentence: Option<Str
         Status::ERROR_SERVICE_ALREADY_CONFIGURED => {
             "another tool of this process samples the GPU: only one can, so leave it out of ROCP_TOOL_LIBRARIES"
         }
-        Status::ERROR_INVALID_ARGUMENT => "the driver does not take the interval: choose another --interval",
+        Status::ERROR_INVALID_ARGUMENT => {
+            "the driver does not take the interval: choose another --interval"
+        }
         Status::ERROR_AGENT_NOT_FOUND => "rocprofiler-sdk does not know the GPU any more",
         Status::ERROR_AGENT_ARCH_NOT_SUPPORTED => {
             "the architecture of the GPU has no PC sampling: gfx90a, gfx94x, gfx950 and gfx12 have it"
@@ -136,9 +145,15 @@ mod tests {
     #[test]
     fn a_missing_variable_is_named_before_all_else() {
         let said = explain(Status::ERROR_NOT_IMPLEMENTED, false, "1.1.0", None);
-        assert!(said.contains("ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1"), "{said}");
+        assert!(
+            said.contains("ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1"),
+            "{said}"
+        );
         let said = explain(Status::ERROR_NOT_IMPLEMENTED, true, "0.5.0", None);
-        assert!(said.contains("rocprofiler-sdk 0.5.0 has no PC sampling"), "{said}");
+        assert!(
+            said.contains("rocprofiler-sdk 0.5.0 has no PC sampling"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -150,14 +165,29 @@ mod tests {
         }
         let unknown = explain(Status(-7), true, "1.1.0", None);
         assert!(unknown.contains("unknown error") && unknown.contains("-7"));
-        let own = explain(Status::ERROR_DIM_NOT_FOUND, true, "", Some("own".to_owned()));
+        let own = explain(
+            Status::ERROR_DIM_NOT_FOUND,
+            true,
+            "",
+            Some("own".to_owned()),
+        );
         assert!(own.starts_with("own ("), "{own}");
     }
 
     #[test]
     fn values_of_the_variable_are_read_as_the_sdk_reads_them() {
-        assert!(["1", "ON", "true", "yes", "2"].map(is_yes).iter().all(|yes| *yes));
-        assert!(!["0", "off", "False", "no", ""].map(is_yes).iter().any(|yes| *yes));
+        assert!(
+            ["1", "ON", "true", "yes", "2"]
+                .map(is_yes)
+                .iter()
+                .all(|yes| *yes)
+        );
+        assert!(
+            !["0", "off", "False", "no", ""]
+                .map(is_yes)
+                .iter()
+                .any(|yes| *yes)
+        );
     }
 
     #[test]

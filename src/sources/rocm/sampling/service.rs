@@ -45,7 +45,9 @@ fn configuration(of: &PcSamplingConfiguration, is_before_1_0: bool) -> Option<Co
 /// The library's interval for one of ours: the nearest, which is not 0.
 fn interval(request: &Request) -> u64 {
     match request.unit {
-        SamplingUnit::TIME => (request.interval.saturating_add(MICROSECOND / 2) / MICROSECOND).max(1),
+        SamplingUnit::TIME => {
+            (request.interval.saturating_add(MICROSECOND / 2) / MICROSECOND).max(1)
+        }
         _ => request.interval,
     }
 }
@@ -100,11 +102,7 @@ impl Sdk {
         let status = unsafe {
             call!(
                 self,
-                query_pc_sampling_agent_configurations(
-                    agent,
-                    Some(take),
-                    (&raw mut found).cast()
-                )
+                query_pc_sampling_agent_configurations(agent, Some(take), (&raw mut found).cast())
             )
         };
         match status {
@@ -187,7 +185,10 @@ mod tests {
         assert!(!older.power_of_two);
         let time = configuration(&of_library(PcSamplingUnit::TIME, 0), false).unwrap();
         assert_eq!((time.min, time.unit), (256_000, SamplingUnit::TIME));
-        assert_eq!(configuration(&of_library(PcSamplingUnit(9), 0), false), None);
+        assert_eq!(
+            configuration(&of_library(PcSamplingUnit(9), 0), false),
+            None
+        );
     }
 
     #[test]
@@ -248,7 +249,10 @@ mod tests {
             handle: status.0 as u64,
         };
         let found = sdk.sampling_configurations(agent(Status::SUCCESS)).unwrap();
-        let units: Vec<_> = found.iter().map(|one| (one.unit, one.power_of_two)).collect();
+        let units: Vec<_> = found
+            .iter()
+            .map(|one| (one.unit, one.power_of_two))
+            .collect();
         assert_eq!(
             units,
             [(SamplingUnit::TIME, false), (SamplingUnit::CYCLES, true)]
