@@ -342,7 +342,8 @@ fn allocations_arguments_registers_streams_and_scratch_memory_are_recorded() {
         assert_eq!([queue(&saxpy), queue(&scale)], expected, "{version}");
 
         let details = recorded.overheads.iter();
-        let details: Vec<_> = details.map(|one| recorded.metadata.string(one.detail)).collect();
+        let details = details.map(|one| recorded.metadata.string(one.detail));
+        let details: Vec<_> = details.filter(|detail| !detail.is_empty()).collect();
         let expected = match version < 10_000 {
             true => "scratch memory alloc",
             false => "scratch memory alloc: 65536 bytes",
@@ -465,8 +466,12 @@ fn programs_that_use_little_of_rocm_run_as_without_us() {
         assert_eq!(configured, usize::from(mode != "nothing"), "{mode}");
         if stand_ins.dir().join("run.pftrace").exists() {
             let mut trace = stand_ins.dir().trace();
-            assert!(trace.complaints().is_empty(), "{mode}: {}", ended.stderr);
-            assert_eq!(kernels(&mut trace, "saxpy"), saxpy, "{mode}");
+            // A kernel that runs when the program ends is there, or missing and said to be.
+            let words = "MISSING: no record of 1 operation";
+            let is_missing = mode == "unfinished" && ended.stderr.contains(words);
+            assert_eq!(trace.complaints().is_empty(), !is_missing, "{mode}: {}", ended.stderr);
+            let expected = saxpy - i64::from(is_missing);
+            assert_eq!(kernels(&mut trace, "saxpy"), expected, "{mode}");
             std::fs::remove_file(stand_ins.dir().join("run.pftrace")).unwrap();
         } else {
             assert_eq!(mode, "nothing", "{}", ended.stderr);
