@@ -504,8 +504,8 @@ unsafe fn describe(agent: *const AgentV0) -> SdkAgent {
 ///
 /// `text` is null or leads to a text that ends with a 0 and stays during the call.
 pub(super) unsafe fn text_of(text: *const c_char) -> Option<String> {
-    // SAFETY: a text that ends with a 0 (`# Safety`); it is copied.
     (!text.is_null()).then(|| {
+        // SAFETY: a text that ends with a 0 (`# Safety`); it is copied.
         unsafe { CStr::from_ptr(text) }
             .to_string_lossy()
             .into_owned()
