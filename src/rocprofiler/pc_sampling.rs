@@ -28,6 +28,7 @@ layouts! { SAMPLING_LAYOUTS:
     /// A sample of a wave that a thread of the host has interrupted. The low 8 bits of `wave` are the wave's place in its workgroup.
     growing PcSamplingHostTrapRecord = "rocprofiler_pc_sampling_record_host_trap_v0_t" {
         size: u64,
+        hw_id: HwId,
         pc: Pc,
         exec_mask: u64,
         timestamp: Timestamp,
