@@ -1,6 +1,6 @@
 //! Contexts: the services that clients configure, and start and stop together.
 //!
-//! A context of a client is one of gputrail's ([`Live`]), which is made when it is first started. While clients are initialized,
+//! A context of a client is one of gputrail's, which gets its services ([`Live`]) when it is first started. While clients are initialized,
 //! nothing happens that a context could see: those that are started then begin when all clients have been initialized, with all
 //! that has been configured until then.
 
@@ -9,12 +9,13 @@ use crate::external::RequestService;
 use crate::live::Live;
 use crate::load;
 use crate::place::Place;
-use crate::result::{Answer, api};
+use crate::result::{Answer, api, failed};
 use core::ffi::{c_int, c_void};
 use gputrail_abi::lock;
 use gputrail_rocprofiler::{
     BufferTracingKind, CallbackTracingKind, ContextId, Status, TracingCallback, TracingOperation,
 };
+use gputrail_tool as tool;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -97,6 +98,8 @@ pub struct Context {
     pub id: ContextId,
     /// The client that has made it.
     pub client: u32,
+    /// gputrail's context.
+    pub gputrail: tool::Context,
     /// What is configured. Not changed any more once clients have been initialized.
     pub services: Mutex<Services>,
     is_started: AtomicBool,
@@ -132,7 +135,7 @@ impl Context {
         self.is_started.load(Ordering::Acquire)
     }
 
-    /// gputrail's context, once it has been started.
+    /// Its services in gputrail, once it has been started.
     pub fn live(&self) -> Option<Arc<Live>> {
         lock(&self.live).clone()
     }
@@ -179,7 +182,7 @@ impl Context {
             Some(live) => live.clone(),
             None => live.insert(Arc::new(Live::new(self)?)).clone(),
         };
-        live.start()
+        self.gputrail.start().map_err(failed)
     }
 
     /// Stops it. `CONTEXT_NOT_FOUND` if it is not started.
@@ -190,7 +193,11 @@ impl Context {
         }
         let agents = lock(&self.services).agents.clone();
         agents.iter().for_each(|agent| agent.stop());
-        live.as_ref().map_or(Ok(()), |live| live.stop())
+        match &*live {
+            Some(_) => self.gputrail.stop().map_err(failed),
+            // Nothing has begun yet.
+            None => Ok(()),
+        }
     }
 
     /// Puts what gputrail has recorded into the buffers.
@@ -231,6 +238,7 @@ pub unsafe extern "C" fn rocprofiler_create_context(context: *mut ContextId) -> 
             return Err(Status::ERROR_CONTEXT_ID_NOT_ZERO);
         }
         let client = load::configurable()?;
+        let gputrail = tool::Context::new().map_err(|_| Status::ERROR_CONTEXT_ERROR)?;
         let mut contexts = lock(&CONTEXTS);
         let id = ContextId {
             handle: FIRST + contexts.len() as u64,
@@ -238,6 +246,7 @@ pub unsafe extern "C" fn rocprofiler_create_context(context: *mut ContextId) -> 
         contexts.push(Some(Arc::new(Context {
             id,
             client,
+            gputrail,
             services: Mutex::default(),
             is_started: AtomicBool::new(false),
             live: Mutex::default(),

@@ -10,7 +10,7 @@
 use crate::clients::{self, Client};
 use crate::place::Place;
 use crate::result::{Answer, api};
-use crate::{context, runtime, threads};
+use crate::{agents, context, external, runtime, threads};
 use core::ffi::c_int;
 use gputrail_abi::{contained, lock};
 use gputrail_rocprofiler::{ClientFinalize, ClientId, Configure, Status};
@@ -89,9 +89,10 @@ fn hook() -> Result<(), tool::Error> {
             initialise(None);
             runtime::initialised();
         } else {
-            crate::agents::known();
+            agents::known();
         }
     })?;
+    external::prepare(&context)?;
     context.start()?;
     let _ = HOOK.set((context, subscriber));
     Ok(())
