@@ -80,11 +80,16 @@ pub fn of_record(agent: record::AgentId) -> AgentId {
 ///
 /// `AGENT_NOT_FOUND`, also for the host.
 pub fn runtime_handle(id: AgentId) -> Answer<u64> {
-    refresh();
-    let listed = lock(&LISTED);
-    let found = listed.iter().find(|one| one.description.id == id);
-    let found = found.map(|one| one.handle).filter(|handle| *handle != 0);
-    found.ok_or(Status::ERROR_AGENT_NOT_FOUND)
+    let found = || {
+        let listed = lock(&LISTED);
+        let found = listed.iter().find(|one| one.description.id == id);
+        found.map(|one| one.handle).filter(|handle| *handle != 0)
+    };
+    let again = || {
+        refresh();
+        found()
+    };
+    found().or_else(again).ok_or(Status::ERROR_AGENT_NOT_FOUND)
 }
 
 /// gputrail's agent, if it knows it by now.

@@ -153,6 +153,8 @@ pub struct Shown {
     range: Option<[usize; 3]>,
     /// The arguments of a fill: the pattern and its size.
     pattern: Option<[usize; 2]>,
+    /// The names of its arguments.
+    names: Vec<&'static str>,
 }
 
 impl Shown {
@@ -203,7 +205,28 @@ impl Shown {
             sources,
             range: range.and_then(|range| range.try_into().ok()),
             pattern: pattern.and_then(|pattern| pattern.try_into().ok()),
+            names,
         })
+    }
+
+    /// The arguments that a record keeps of a call, with their names. Arrays are left out: the call is over.
+    pub fn recorded<'a>(&self, kept: impl Iterator<Item = (&'a str, u64)>) -> Arguments {
+        let mut values = [0; MOST_ARGUMENTS];
+        for (name, value) in kept {
+            if let Some(place) = self.names.iter().position(|one| *one == name) {
+                values[place] = value;
+            }
+        }
+        let of_sources = self.sources.iter().filter_map(|source| match source {
+            Source::Element { array, .. } => Some(*array),
+            _ => None,
+        });
+        let of_range = self.range.iter().flat_map(|[_, grid, block]| [*grid, *block]);
+        let of_pattern = self.pattern.iter().map(|[pattern, _]| *pattern);
+        for array in of_sources.chain(of_range).chain(of_pattern) {
+            values[array] = 0;
+        }
+        Arguments(values)
     }
 
     /// The operations of HIP under which its calls appear: one, or another one for those that wait for their work.
