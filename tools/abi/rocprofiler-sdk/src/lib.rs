@@ -5,20 +5,27 @@
 
 mod agents;
 mod buffer;
+mod callbacks;
 mod clients;
 mod context;
 mod counting;
+mod devices;
 mod external;
 mod hip;
+mod intercept;
 mod kinds;
 mod live;
 mod load;
+mod markers;
+mod objects;
+mod payload;
 mod place;
 mod result;
 mod runtime;
 mod sampling;
 mod threads;
 mod tracing;
+mod translate;
 
 use core::ffi::c_char;
 use gputrail_abi::kept;
