@@ -26,6 +26,7 @@ mod sampling;
 mod threads;
 mod tracing;
 mod translate;
+mod unavailable;
 
 use core::ffi::c_char;
 use gputrail_abi::kept;
