@@ -14,6 +14,7 @@ mod external;
 mod hip;
 mod intercept;
 mod kinds;
+mod known;
 mod live;
 mod load;
 mod markers;

@@ -32,8 +32,8 @@ use claims::Claim;
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_abi::{contained, kept, lock};
 use gputrail_record::{
-    self as record, HostTrapSample, InvalidSample, Kind, RecordRef, SamplingMethod, SamplingTotals,
-    SamplingUnit, StochasticSample,
+    HostTrapSample, InvalidSample, Kind, RecordRef, SamplingMethod, SamplingTotals, SamplingUnit,
+    StochasticSample,
 };
 use gputrail_rocprofiler::*;
 use gputrail_tool::sampling::{Configuration, Deliver, Request, configurations};
@@ -373,7 +373,7 @@ pub extern "C" fn rocprofiler_get_pc_sampling_instruction_not_issued_reason_name
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gputrail_record::{Issue, MemoryCounters as Pending, Snapshot as State};
+    use gputrail_record::{HardwareId, Issue, MemoryCounters as Pending, Snapshot as State};
 
     #[test]
     fn a_sample_keeps_its_bits() {
@@ -382,7 +382,7 @@ mod tests {
         sample.snapshot = State(0).with_reason_not_issued(3).with_stall_flat(1);
         sample.memory_counters = Pending(0).with_load(5).with_scalar(31);
         sample.has_memory_counters = 1;
-        sample.hardware = record::HardwareId(0).with_compute_unit(9).with_queue(2);
+        sample.hardware = HardwareId(0).with_compute_unit(9).with_queue(2);
         let record = stochastic(&sample);
         assert_eq!((record.issue & 1, record.issue >> 1), (1, 6));
         assert_eq!(record.snapshot.reason_not_issued(), 3);
