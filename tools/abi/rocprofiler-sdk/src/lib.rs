@@ -61,6 +61,8 @@ mod context;
 mod counting;
 mod devices;
 mod external;
+#[cfg(test)]
+mod headers_tests;
 mod hip;
 mod intercept;
 mod kinds;

@@ -25,7 +25,6 @@ types! {
     CONSTANT = c"PKv", 1, 8;
     PLACE = c"PPv", 2, 8;
     TEXT = c"PKc", 1, 8;
-    CHARS = c"Pc", 1, 8;
     SIZE = c"m", 0, 8;
     SIZE_PLACE = c"Pm", 1, 8;
     UINT = c"j", 0, 4;
@@ -127,7 +126,7 @@ functions! {
         blockDimZ: UINT, sharedMemBytes: UINT, stream: STREAM, kernelParams: PLACE, extra: PLACE);
     hipLaunchHostFunc(stream: STREAM, fn: HOST_FUNCTION, userData: POINTER);
     hipGraphCreate(pGraph: GRAPH_PLACE, flags: UINT);
-    hipGraphInstantiate(pGraphExec: GRAPH_EXEC_PLACE, graph: GRAPH, pErrorNode: NODE_PLACE, pLogBuffer: CHARS,
+    hipGraphInstantiate(pGraphExec: GRAPH_EXEC_PLACE, graph: GRAPH, pErrorNode: NODE_PLACE, pLogBuffer: POINTER,
         bufferSize: SIZE);
     hipGraphLaunch(graphExec: GRAPH_EXEC, stream: STREAM);
     hipGraphExecDestroy(graphExec: GRAPH_EXEC);

@@ -13,6 +13,9 @@ typedef struct ihipModule_t *hipModule_t;
 typedef struct ihipModuleSymbol_t *hipFunction_t;
 typedef struct ihipGraph *hipGraph_t;
 typedef struct hipGraphExec *hipGraphExec_t;
+typedef struct hipArray *hipArray_t;
+typedef const struct hipArray *hipArray_const_t;
+typedef struct ihipCtx_t *hipCtx_t;
 
 /* In C and in C++, a structure of one byte. */
 typedef struct rocprofiler_hip_api_no_args {
@@ -86,7 +89,7 @@ typedef union rocprofiler_hip_api_args_t {
         hipGraphExec_t *pGraphExec;
         hipGraph_t graph;
         void **pErrorNode;
-        char *pLogBuffer;
+        void *pLogBuffer;
         size_t bufferSize;
     } hipGraphInstantiate;
     struct {
@@ -123,6 +126,94 @@ typedef union rocprofiler_hip_api_args_t {
         size_t sizeBytes;
         hipStream_t stream;
     } hipMemcpyPeerAsync;
+    struct {
+        void *dst;
+        size_t dpitch;
+        const void *src;
+        size_t spitch;
+        size_t width;
+        size_t height;
+        int kind;
+    } hipMemcpy2D;
+    struct {
+        void *dst;
+        size_t dpitch;
+        const void *src;
+        size_t spitch;
+        size_t width;
+        size_t height;
+        int kind;
+        hipStream_t stream;
+    } hipMemcpy2DAsync;
+    struct {
+        void *dst;
+        size_t dpitch;
+        hipArray_const_t src;
+        size_t wOffset;
+        size_t hOffset;
+        size_t width;
+        size_t height;
+        int kind;
+    } hipMemcpy2DFromArray;
+    struct {
+        void *dst;
+        size_t dpitch;
+        hipArray_const_t src;
+        size_t wOffset;
+        size_t hOffset;
+        size_t width;
+        size_t height;
+        int kind;
+        hipStream_t stream;
+    } hipMemcpy2DFromArrayAsync;
+    struct {
+        hipArray_t dst;
+        size_t wOffset;
+        size_t hOffset;
+        const void *src;
+        size_t spitch;
+        size_t width;
+        size_t height;
+        int kind;
+    } hipMemcpy2DToArray;
+    struct {
+        hipArray_t dst;
+        size_t wOffset;
+        size_t hOffset;
+        const void *src;
+        size_t spitch;
+        size_t width;
+        size_t height;
+        int kind;
+        hipStream_t stream;
+    } hipMemcpy2DToArrayAsync;
+    struct {
+        const void *p;
+        hipStream_t stream;
+    } hipMemcpy3DAsync;
+    struct {
+        void *dst;
+        size_t pitch;
+        int value;
+        size_t width;
+        size_t height;
+        hipStream_t stream;
+    } hipMemset2DAsync;
+    struct {
+        hipArray_t *array;
+        const void *desc;
+        size_t width;
+        size_t height;
+        unsigned int flags;
+    } hipMallocArray;
+    struct {
+        hipCtx_t *ctx;
+        unsigned int flags;
+        int device;
+    } hipCtxCreate;
+    struct {
+        hipCtx_t ctx;
+    } hipCtxDestroy;
     struct {
         void *dst;
         int value;
