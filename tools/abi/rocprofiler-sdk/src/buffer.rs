@@ -118,13 +118,6 @@ pub fn found(id: BufferId) -> Answer<Arc<Buffer>> {
     there.ok_or(Status::ERROR_BUFFER_NOT_FOUND)
 }
 
-/// All buffers of a context.
-pub fn of_context(context: ContextId) -> Vec<Arc<Buffer>> {
-    let buffers = lock(&BUFFERS);
-    let of = buffers.iter().filter(|buffer| buffer.context == context);
-    of.cloned().collect()
-}
-
 impl Buffer {
     /// Puts a record, `kind` in its category.
     pub fn put<R: Copy>(self: &Arc<Self>, category: BufferCategory, kind: i32, record: &R) {

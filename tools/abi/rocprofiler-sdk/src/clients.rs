@@ -5,7 +5,7 @@
 //! `libgputrail.so.0` is a client only if the variable names it. A library that cannot be opened, or is none of a client, is told
 //! on standard error, and the program goes on. In programs with privileges of their own (setuid) the variable is not read.
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use gputrail_abi::UserLibrary;
 use gputrail_rocprofiler::{
     ClientFinalize, ClientId, Configure, ToolConfigureResult, ToolFinalize, ToolInitialize, VERSION,
@@ -244,7 +244,7 @@ fn loaded_libraries() -> Vec<CString> {
         let (name, names) = unsafe { ((*info).dlpi_name, &mut *names.cast::<Vec<CString>>()) };
         if !name.is_null() {
             // SAFETY: the loader's text, which ends with a 0.
-            let name = unsafe { CStr::from_ptr(name.cast::<c_char>()) };
+            let name = unsafe { CStr::from_ptr(name) };
             if !name.is_empty() {
                 names.push(name.to_owned());
             }

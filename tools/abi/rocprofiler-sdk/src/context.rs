@@ -178,10 +178,9 @@ impl Context {
     }
 
     fn begin_locked(self: &Arc<Self>, live: &mut Option<Arc<Live>>) -> Answer {
-        let live = match live {
-            Some(live) => live.clone(),
-            None => live.insert(Arc::new(Live::new(self)?)).clone(),
-        };
+        if live.is_none() {
+            *live = Some(Arc::new(Live::new(self)?));
+        }
         self.gputrail.start().map_err(failed)
     }
 

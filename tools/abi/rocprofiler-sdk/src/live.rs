@@ -191,7 +191,7 @@ fn supplier(context: &Context, services: &Services) -> Result<Option<Subscriber>
         return Ok(None);
     }
     let (id, services) = (context.id, services.clone());
-    let supply = move |request: ExternalRequest<'_>| {
+    let subscriber = context.gputrail.supply_external_ids(&operations, move |request: ExternalRequest<'_>| {
         let what = match request.operation() {
             kernel_dispatch::ENQUEUE => (
                 ExternalCorrelationRequestKind::KERNEL_DISPATCH,
@@ -213,8 +213,7 @@ fn supplier(context: &Context, services: &Services) -> Result<Option<Subscriber>
             call => request_for_call(&requests, &services, call)?,
         };
         asked(&requests, id, request, what)
-    };
-    let subscriber = context.gputrail.supply_external_ids(&operations, supply)?;
+    })?;
     Ok(Some(subscriber))
 }
 

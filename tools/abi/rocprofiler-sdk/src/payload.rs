@@ -43,7 +43,7 @@ pub fn queue(work: &WorkHeader) -> QueueId {
 }
 
 /// A copy: its direction, its ends with their addresses, and its bytes.
-pub struct Copy {
+pub struct Transfer {
     /// The direction.
     pub operation: MemoryCopyOperation,
     /// The destination: agent and address.
@@ -55,7 +55,7 @@ pub struct Copy {
 }
 
 /// How a copy appears. A map is a copy to the host, and its end one from it; the release of memory by a queue is none.
-pub fn copy(copy: &MemoryCopy) -> Option<Copy> {
+pub fn copy(copy: &MemoryCopy) -> Option<Transfer> {
     use {MemoryCopyOperation as Direction, TransferKind as Of};
     let operation = match copy.transfer {
         Of::HOST_TO_DEVICE | Of::HOST_TO_ARRAY | Of::UNMAP => Direction::HOST_TO_DEVICE,
@@ -87,7 +87,7 @@ pub fn copy(copy: &MemoryCopy) -> Option<Copy> {
         };
         (agent, at)
     };
-    Some(Copy {
+    Some(Transfer {
         operation,
         to: end(
             is_to_host,
