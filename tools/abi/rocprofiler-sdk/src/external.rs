@@ -19,7 +19,6 @@ use gputrail_rocprofiler::{
 use gputrail_tool::{self as tool, Callback, Subscriber};
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The kind of the ids in gputrail.
@@ -75,7 +74,7 @@ static WAITING: Mutex<Option<HashMap<(u64, ThreadId), Vec<u64>>>> = Mutex::new(N
 /// How many wait.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// What gives threads the ids that wait for them.
-static WATCH: OnceLock<Subscriber> = OnceLock::new();
+static WATCH: Mutex<Option<Subscriber>> = Mutex::new(None);
 
 /// Prepares to be told of calls, which is enabled when ids wait.
 pub fn prepare(context: &tool::Context) -> Result<(), tool::Error> {
@@ -87,7 +86,8 @@ pub fn prepare(context: &tool::Context) -> Result<(), tool::Error> {
             }
         }
     })?;
-    let _ = WATCH.set(subscriber);
+    // That of a parent is not its child's to give up.
+    std::mem::forget(lock(&WATCH).replace(subscriber));
     Ok(())
 }
 
@@ -98,7 +98,8 @@ fn wait_for(context: ContextId, thread: ThreadId, id: u64) -> Answer {
     all.entry((context.handle, thread)).or_default().push(id);
     COUNT.fetch_add(1, Ordering::Relaxed);
     drop(waiting);
-    let watch = WATCH.get().ok_or(Status::ERROR_NOT_AVAILABLE)?;
+    let watch = lock(&WATCH);
+    let watch = watch.as_ref().ok_or(Status::ERROR_NOT_AVAILABLE)?;
     watch.enable_domain(Domain::OPENCL, true).map_err(failed)?;
     watch.enable_domain(Domain::SIM, true).map_err(failed)
 }

@@ -4,8 +4,9 @@
 //! finds that prepared. Clients are configured within the program's first call of OpenCL or of the simulated GPU, and before that by
 //! `rocprofiler_force_configure`; `clients` says which. They are finalized when the program ends, or when they ask for it.
 //!
-//! A forked child has the state of its parent, and neither its threads nor its records: there everything has been finalized, and
-//! no client is called.
+//! A child that is forked before the first call has clients of its own, which its first call initializes. One that is forked later
+//! has the state of its parent, and neither its threads nor its records: there everything has been finalized, and no client is
+//! called.
 
 use crate::clients::{self, Client};
 use crate::place::Place;
@@ -15,7 +16,7 @@ use core::ffi::c_int;
 use gputrail_abi::{contained, lock};
 use gputrail_rocprofiler::{ClientFinalize, ClientId, Configure, Status};
 use gputrail_tool::events::resource;
-use gputrail_tool::{self as tool, Callback, Finaliser, Tool};
+use gputrail_tool::{self as tool, Callback, Finaliser, Tool, program};
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -37,7 +38,7 @@ static CLIENTS: Mutex<Vec<Client>> = Mutex::new(Vec::new());
 static PREPARED: OnceLock<Result<(), String>> = OnceLock::new();
 
 /// What tells of the first call: never given up.
-static HOOK: OnceLock<(tool::Context, tool::Subscriber)> = OnceLock::new();
+static HOOK: Mutex<Option<(tool::Context, tool::Subscriber)>> = Mutex::new(None);
 
 /// Called by the loader when the library is loaded.
 #[used]
@@ -61,8 +62,23 @@ extern "C" fn loaded() {
 fn prepare() -> &'static Result<(), String> {
     PREPARED.get_or_init(|| {
         gputrail_abi::prepare(rocprofiler_is_initialized as *const ())?;
-        hook().map_err(|error| error.to_string())
+        hook().map_err(|error| error.to_string())?;
+        // SAFETY: a function of this library, which is never unloaded.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+        Ok(())
     })
+}
+
+/// A child whose parent has not used OpenCL before the fork: its clients are initialized by its own first call.
+unsafe extern "C" fn forked() {
+    contained(|| {
+        if INITIALISED.load(Ordering::Acquire) == 0 {
+            // Its clients are not told where that fails: there is nobody to tell.
+            let _ = program::initialise()
+                .and_then(|()| program::observe_opencl())
+                .and_then(|()| hook());
+        }
+    });
 }
 
 /// Tells the user, once, why gputrail is not prepared: no function answers with a text.
@@ -94,7 +110,8 @@ fn hook() -> Result<(), tool::Error> {
     })?;
     external::prepare(&context)?;
     context.start()?;
-    let _ = HOOK.set((context, subscriber));
+    // Those of a parent are not its child's to give up.
+    std::mem::forget(lock(&HOOK).replace((context, subscriber)));
     Ok(())
 }
 
