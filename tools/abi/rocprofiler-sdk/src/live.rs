@@ -3,10 +3,12 @@
 
 use crate::callbacks;
 use crate::context::{Context, Services};
+use crate::counting;
 use crate::external::RequestService;
 use crate::hip;
 use crate::kinds;
 use crate::result::{Answer, failed};
+use crate::sampling;
 use crate::translate::Translator;
 use gputrail_abi::lock;
 use gputrail_record::{ExternalId, Kind, Operation};
@@ -180,9 +182,12 @@ fn supplier(context: &Context, services: &Services) -> Result<Option<Subscriber>
             &[memory_allocation::ALLOCATE, memory_allocation::FREE],
         ),
     ];
+    // What is counted and sampled has the ids of kernels.
+    let has_kernels = counting::is_configured(context.id) || sampling::is_configured(context.id);
     for (kind, of_buffer, of_callback, of) in of_work {
         let is_told = services.buffers.contains_key(&of_buffer)
-            || services.callbacks.contains_key(&of_callback);
+            || services.callbacks.contains_key(&of_callback)
+            || has_kernels && kind == ExternalCorrelationRequestKind::KERNEL_DISPATCH;
         if is_told && requests.is_for(kind) {
             operations.extend(of);
         }
