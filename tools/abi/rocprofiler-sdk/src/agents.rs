@@ -21,7 +21,7 @@ use gputrail_record::{self as record, Agent, AgentAttributeKind, AgentKind, Stri
 use gputrail_rocprofiler::*;
 use gputrail_tool as tool;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The handle of the host.
 const HOST: u64 = 0x301;
@@ -38,14 +38,11 @@ unsafe impl Send for Listed {}
 
 static LISTED: Mutex<Vec<Listed>> = Mutex::new(Vec::new());
 
+/// OpenCL has told of its devices, which stay the same: it is not asked again, since that would be calls of the program.
+static HAS_ASKED: AtomicBool = AtomicBool::new(false);
+
 /// The agents of gputrail's numbers, as far as they were asked for: handles, by number.
 static OF_RECORDS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
-
-/// Work for when gputrail knows an agent.
-type WhenKnown = Box<dyn FnOnce(record::AgentId) + Send>;
-
-/// The work that waits, with the handles of the agents in their runtime.
-static WAITING: Mutex<Vec<(u64, WhenKnown)>> = Mutex::new(Vec::new());
 
 /// The id of the host.
 pub fn host() -> AgentId {
@@ -101,39 +98,18 @@ pub fn of_id(id: AgentId) -> Answer<Option<record::AgentId>> {
     Ok(tool::agent_of(runtime_handle(id)?))
 }
 
-/// Does `work` with gputrail's agent: now, or as soon as gputrail knows it.
-///
-/// # Errors
-///
-/// `AGENT_NOT_FOUND`, also for the host.
-pub fn when_known(id: AgentId, work: impl FnOnce(record::AgentId) + Send + 'static) -> Answer {
-    let handle = runtime_handle(id)?;
-    match tool::agent_of(handle) {
-        Some(agent) => work(agent),
-        None => lock(&WAITING).push((handle, Box::new(work))),
-    }
-    Ok(())
-}
-
-/// gputrail has come to know an agent.
-pub fn known() {
-    let waiting = std::mem::take(&mut *lock(&WAITING));
-    for (handle, work) in waiting {
-        match tool::agent_of(handle) {
-            Some(agent) => work(agent),
-            None => lock(&WAITING).push((handle, work)),
-        }
-    }
-}
-
 /// Lists the agents that are there by now.
 fn refresh() {
     let known = tool::agents().unwrap_or_default();
     known.iter().for_each(|agent| {
         of_record(*agent);
     });
+    if HAS_ASKED.load(Ordering::Acquire) {
+        return;
+    }
     // Asked without the lock: the runtime may call back.
     let devices = devices::all(known.is_empty());
+    HAS_ASKED.fetch_or(!devices.is_empty(), Ordering::AcqRel);
     let mut listed = lock(&LISTED);
     begin(&mut listed);
     for device in devices {

@@ -11,7 +11,7 @@
 use crate::clients::{self, Client};
 use crate::place::Place;
 use crate::result::{Answer, api};
-use crate::{agents, context, external, runtime, threads};
+use crate::{context, external, runtime, threads};
 use core::ffi::c_int;
 use gputrail_abi::{contained, lock};
 use gputrail_rocprofiler::{ClientFinalize, ClientId, Configure, Status};
@@ -31,6 +31,9 @@ static FINALISED: AtomicI32 = AtomicI32::new(0);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// The client that is being configured or initialized.
 static CURRENT: AtomicU32 = AtomicU32::new(0);
+
+/// The first call has come while clients were initialized.
+static IS_RUNTIME_THERE: AtomicBool = AtomicBool::new(false);
 
 static CLIENTS: Mutex<Vec<Client>> = Mutex::new(Vec::new());
 
@@ -91,21 +94,27 @@ fn refuse(text: &str) {
 
 /// gputrail has loaded the library as a tool.
 fn initialise_tool(_: Tool) -> Result<Finaliser, Box<dyn Error>> {
-    hook()?;
-    let _ = PREPARED.set(Ok(()));
+    if PREPARED.get().is_none() {
+        hook()?;
+        let _ = PREPARED.set(Ok(()));
+    }
     Ok(Box::new(finalise))
 }
 
 /// Has clients initialized within the program's first call.
 fn hook() -> Result<(), tool::Error> {
     let context = tool::Context::new()?;
-    let told = [resource::RUNTIME_INITIALIZED, resource::AGENT_KNOWN];
-    let subscriber = context.call_back(&told, |callback: Callback<'_>, _| {
-        if callback.operation() == resource::RUNTIME_INITIALIZED {
-            initialise(None);
-            runtime::initialised();
-        } else {
-            agents::known();
+    let first_call = [resource::RUNTIME_INITIALIZED];
+    let subscriber = context.call_back(&first_call, |_: Callback<'_>, _| {
+        initialise(None);
+        match INITIALISED.load(Ordering::Acquire) {
+            // A client's own call, while it is initialized: contexts are told when they have begun.
+            -1 => IS_RUNTIME_THERE.store(true, Ordering::Release),
+            _ => runtime::initialised(),
+        }
+        if let Some((_, told)) = &*lock(&HOOK) {
+            // Otherwise all later calls would be looked at for it.
+            let _ = told.enable(resource::RUNTIME_INITIALIZED, false);
         }
     })?;
     external::prepare(&context)?;
@@ -184,6 +193,9 @@ fn initialise(forced: Option<Configure>) {
     let _ = threads::watch_gputrail();
     for context in context::all() {
         context.begin();
+    }
+    if IS_RUNTIME_THERE.load(Ordering::Acquire) {
+        runtime::initialised();
     }
 }
 
