@@ -316,3 +316,23 @@ pub extern "C" fn rocprofiler_destroy_buffer(buffer: BufferId) -> Status {
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_lie_one_after_the_other_until_there_is_no_room() {
+        let mut batch = Batch::new(5);
+        let category = BufferCategory::TRACING;
+        assert!(batch.put(category, 7, &[1u64, 2]));
+        assert!(batch.put(category, 8, &3u32));
+        assert!(!batch.put(category, 9, &[4u64; 3]));
+        assert!(batch.put(category, 9, &[4u64; 2]));
+        assert!(!batch.put(category, 9, &5u8));
+        let kinds: Vec<u32> = batch.headers.iter().map(|header| header.kind).collect();
+        assert_eq!((kinds, batch.used), (vec![7, 8, 9], 5));
+        assert_eq!(batch.words[..2], [1, 2]);
+        assert_eq!(batch.words[3..], [4, 4]);
+    }
+}

@@ -185,3 +185,46 @@ pub fn may_name(all: &Named, operation: TracingOperation) -> bool {
     let is_one = all.iter().any(|(number, _)| *number == operation);
     is_one || all.is_empty() && operation >= 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_and_operations_with_names_or_says_why_not() {
+        for (kind, _) in CallbackTracingKind::ALL {
+            assert!(callback_name(*kind).is_some(), "{kind:?}");
+            match of_callback(*kind) {
+                Ok(all) => assert!(all.iter().all(|(_, name)| !name.is_empty()), "{kind:?}"),
+                Err(status) => assert_eq!(
+                    (*kind, status),
+                    (CallbackTracingKind::NONE, Status::ERROR_INVALID_ARGUMENT)
+                ),
+            }
+        }
+        for (kind, _) in BufferTracingKind::ALL {
+            assert!(buffer_name(*kind).is_some(), "{kind:?}");
+            let without = [
+                BufferTracingKind::NONE,
+                BufferTracingKind::CORRELATION_ID_RETIREMENT,
+            ];
+            assert_eq!(of_buffer(*kind).is_err(), without.contains(kind), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_as_amds_library_has_them() {
+        let name = |kind, number| {
+            let all = of_callback(kind).unwrap();
+            let found = all.iter().find(|(one, _)| *one == number);
+            found.map(|(_, name)| name.to_str().unwrap())
+        };
+        use CallbackTracingKind as Kind;
+        assert_eq!(name(Kind::MEMORY_COPY, 2), Some("MEMORY_COPY_HOST_TO_DEVICE"));
+        assert_eq!(name(Kind::KERNEL_DISPATCH, 1), Some("KERNEL_DISPATCH_ENQUEUE"));
+        assert_eq!(name(Kind::HIP_STREAM, 3), Some("HIP_STREAM_SET"));
+        assert_eq!(name(Kind::MARKER_CORE_API, 0), Some("roctxMarkA"));
+        assert_eq!(name(Kind::MARKER_CORE_API, -1), None);
+        assert_eq!(name(Kind::RUNTIME_INITIALIZATION, 2), Some("RUNTIME_INITIALIZATION_HIP"));
+    }
+}

@@ -218,3 +218,60 @@ pub unsafe fn visit(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gputrail_record::Ticks;
+
+    fn marker(what: MarkerKind, id: u64, time: u64) -> Marker {
+        Marker {
+            what,
+            id,
+            time: Ticks(time),
+            thread: ThreadId(7),
+            ..Marker::blank()
+        }
+    }
+
+    /// The times at which the ranges began that `all` ends.
+    fn ended(all: &[Marker]) -> Vec<Option<u64>> {
+        let mut ranges = Ranges::default();
+        let ends = all.iter().filter_map(|one| match ranges.event(one) {
+            Some(Event::Begin) => {
+                ranges.begin(one, 0, 0);
+                None
+            }
+            Some(Event::End(begun)) => Some(Some(begun.time)),
+            Some(Event::Mark) => None,
+            None => Some(None),
+        });
+        ends.collect()
+    }
+
+    #[test]
+    fn ranges_end_where_they_began() {
+        let all = [
+            marker(MarkerKind::PUSH, 1, 10),
+            marker(MarkerKind::START, 500, 11),
+            marker(MarkerKind::PUSH, 2, 12),
+            marker(MarkerKind::INSTANT, 0, 13),
+            marker(MarkerKind::POP, 2, 14),
+            marker(MarkerKind::POP, 1, 15),
+            marker(MarkerKind::END, 500, 16),
+        ];
+        assert_eq!(ended(&all), [Some(12), Some(10), Some(11)]);
+    }
+
+    #[test]
+    fn a_range_that_ended_without_a_marker_is_left_out() {
+        let all = [
+            marker(MarkerKind::PUSH, 1, 10),
+            marker(MarkerKind::PUSH, 2, 11),
+            marker(MarkerKind::POP, 1, 12),
+            marker(MarkerKind::POP, 1, 13),
+            marker(MarkerKind::END, 500, 14),
+        ];
+        assert_eq!(ended(&all), [Some(10), None, None]);
+    }
+}
