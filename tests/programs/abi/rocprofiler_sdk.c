@@ -213,8 +213,8 @@ static void agents(void) {
 /* Callbacks. */
 
 static int launch_enters, launch_exits, enqueue_enters, enqueue_exits, completes, copy_enters, copy_exits, loads, symbols, streams,
-    sets, set_ends, initialisations, allocations, frees, own_enters, own_exits, grid_seen;
-static uint64_t launch_ids[KERNELS], kernel_of_symbol, stream_in_use;
+    sets, set_ends, fills, initialisations, allocations, frees, own_enters, own_exits, grid_seen;
+static uint64_t launch_ids[KERNELS], kernel_of_symbol, kernel_of_fills, stream_in_use;
 
 static int see_argument(rocprofiler_callback_tracing_kind_t kind, rocprofiler_tracing_operation_t operation, uint32_t number,
     const void *const value, int32_t depth, const char *type, const char *name, const char *text, int32_t followed, void *data) {
@@ -256,6 +256,12 @@ static void see(rocprofiler_callback_tracing_record_t record, rocprofiler_user_d
     case ROCPROFILER_CALLBACK_TRACING_KERNEL_DISPATCH: {
         const rocprofiler_callback_tracing_kernel_dispatch_data_t *kernel = record.payload;
         const rocprofiler_kernel_dispatch_info_t *info = &kernel->dispatch_info;
+        if (info->kernel_id == kernel_of_fills) {
+            if (record.operation != ROCPROFILER_KERNEL_DISPATCH_COMPLETE) break;
+            CHECK(info->grid_size.x == ITEMS * sizeof(float) && kernel->start_timestamp > 0);
+            add(&fills);
+            break;
+        }
         CHECK(kernel->size == sizeof *kernel && info->size == sizeof *info - sizeof info->reserved_padding);
         CHECK(info->agent_id.handle == device_agent.handle && info->grid_size.x == ITEMS && info->workgroup_size.x == 16);
         CHECK(info->kernel_id == kernel_of_symbol && info->dispatch_id != 0 && record.thread_id == main_thread);
@@ -305,12 +311,18 @@ static void see(rocprofiler_callback_tracing_record_t record, rocprofiler_user_d
         if (record.operation == ROCPROFILER_CODE_OBJECT_LOAD) {
             const rocprofiler_callback_tracing_code_object_load_data_t *code = record.payload;
             CHECK(code->size == sizeof *code && code->code_object_id != 0 && code->uri != NULL);
+            if (strcmp(code->uri, "gputrail://fill") == 0) break;
             CHECK(code->agent_id.handle == device_agent.handle);
             add(&loads);
         } else {
             const rocprofiler_callback_tracing_code_object_kernel_symbol_register_data_t *kernel = record.payload;
             CHECK(record.operation == ROCPROFILER_CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER);
-            CHECK(kernel->size == sizeof *kernel && strcmp(kernel->kernel_name, "triple") == 0);
+            CHECK(kernel->size == sizeof *kernel);
+            if (strcmp(kernel->kernel_name, "gputrail_fill") == 0) {
+                kernel_of_fills = kernel->kernel_id;
+                break;
+            }
+            CHECK(strcmp(kernel->kernel_name, "triple") == 0);
             kernel_of_symbol = kernel->kernel_id;
             add(&symbols);
         }
@@ -339,7 +351,7 @@ static void see(rocprofiler_callback_tracing_record_t record, rocprofiler_user_d
 
 /* Records. */
 
-static int call_records, launch_records, ext_records, own_records, kernel_records, copy_records, allocation_records, retirements,
+static int fill_records, call_records, launch_records, ext_records, own_records, kernel_records, copy_records, allocation_records, retirements,
     initialisation_records, asked_kernels, asked_calls, requests, small_records, ext_arguments;
 static uint64_t calls_thread, work_thread, small_drops, last_kernel_external;
 static int are_pushed, is_blocked;
@@ -406,6 +418,10 @@ static void take_work(rocprofiler_context_id_t context, rocprofiler_buffer_id_t 
             const rocprofiler_buffer_tracing_kernel_dispatch_record_t *kernel = header->payload;
             CHECK(kernel->size == sizeof *kernel && kernel->operation == ROCPROFILER_KERNEL_DISPATCH_COMPLETE);
             CHECK(kernel->start_timestamp > 0 && kernel->end_timestamp >= kernel->start_timestamp);
+            if (kernel->dispatch_info.kernel_id == kernel_of_fills) {
+                add(&fill_records);
+                continue;
+            }
             CHECK(kernel->dispatch_info.agent_id.handle == device_agent.handle && kernel->dispatch_info.grid_size.x == ITEMS);
             CHECK(kernel->thread_id == main_thread && kernel->correlation_id.internal != 0);
             last_kernel_external = kernel->correlation_id.external.value;
@@ -709,6 +725,12 @@ static void copies(void) {
     CHECK(clEnqueueReadBuffer(queue, memory, CL_TRUE, 0, sizeof data, data, 0, NULL, NULL) == CL_SUCCESS);
 }
 
+static void fill(void) {
+    const float one = 1;
+    CHECK(clEnqueueFillBuffer(queue, memory, &one, sizeof one, 0, ITEMS * sizeof one, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(clFinish(queue) == CL_SUCCESS);
+}
+
 static void flush(rocprofiler_buffer_id_t buffer) { EXPECT(rocprofiler_flush_buffer(buffer), SUCCESS); }
 
 /* Ids that are pushed: by the thread itself, and by another one. */
@@ -804,6 +826,8 @@ int main(int argc, char **argv) {
     launch(KERNELS);
     EXPECT(rocprofiler_stop_context(asked), SUCCESS);
     copies();
+    fill();
+    AWAIT(fills, 1);
     AWAIT(completes, KERNELS);
     AWAIT(copy_exits, 2);
     CHECK(launch_enters == KERNELS && launch_exits == KERNELS && grid_seen == KERNELS);
@@ -815,7 +839,7 @@ int main(int argc, char **argv) {
     flush(of_work);
     flush(of_calls);
     flush(of_asked);
-    CHECK(kernel_records == KERNELS && copy_records == 2 && allocation_records == 1 && retirements > 0);
+    CHECK(kernel_records == KERNELS && fill_records == 1 && copy_records == 2 && allocation_records == 1 && retirements > 0);
     CHECK(launch_records == KERNELS && ext_records == KERNELS && own_records == KERNELS && call_records > launch_records);
     CHECK(ext_arguments == 11 * KERNELS && initialisation_records == 1);
     CHECK(asked_kernels == KERNELS && asked_calls == KERNELS && requests == 2 * KERNELS);

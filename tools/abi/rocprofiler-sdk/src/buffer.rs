@@ -88,7 +88,8 @@ unsafe impl Sync for Callback {}
 
 /// A buffer.
 pub struct Buffer {
-    id: BufferId,
+    /// Its handle.
+    pub id: BufferId,
     /// The context whose records it gets.
     pub context: ContextId,
     /// Its records are never dropped for want of room.

@@ -12,7 +12,8 @@ use crate::{kinds, payload};
 use core::ffi::c_void;
 use gputrail_abi::lock;
 use gputrail_record::{
-    Allocation, Completion, Domain, KernelDispatch, Marker, MemoryCopy, Operation, WorkId,
+    Allocation, Completion, Domain, KernelDispatch, Marker, MemoryCopy, MemorySet, Operation,
+    WorkId,
 };
 use gputrail_rocprofiler::{
     CallbackPhase, CallbackTracingKind as Kind, CallbackTracingRecord, ContextId, CorrelationId,
@@ -130,7 +131,12 @@ impl Told {
         let of_kinds: [(Kind, &[Operation]); 3] = [
             (
                 Kind::KERNEL_DISPATCH,
-                &[kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE],
+                &[
+                    kernel_dispatch::ENQUEUE,
+                    kernel_dispatch::COMPLETE,
+                    memory_copy::FILL_ENQUEUE,
+                    memory_copy::FILL_COMPLETE,
+                ],
             ),
             (
                 Kind::MEMORY_COPY,
@@ -201,9 +207,12 @@ impl Told {
 
     /// Tells of a callback of gputrail's.
     fn tell(&self, callback: Callback<'_>, word: &mut u64) {
-        match callback.operation().domain {
+        let operation = callback.operation();
+        let is_fill = [memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE].contains(&operation);
+        match operation.domain {
             Domain::OPENCL | Domain::SIM => self.tell_call(callback, word),
             Domain::KERNEL_DISPATCH => self.tell_kernel(callback, word),
+            Domain::MEMORY_COPY if is_fill => self.tell_kernel(callback, word),
             Domain::MEMORY_COPY => self.tell_copy(callback, word),
             Domain::MEMORY_ALLOCATION => self.tell_allocation(callback, word),
             Domain::RESOURCE => objects::code(self, callback, word),
@@ -261,13 +270,19 @@ impl Told {
             dispatch_info: unsafe { core::mem::zeroed() },
         };
         let kind = Kind::KERNEL_DISPATCH;
-        if let Some(kernel) = callback.record::<KernelDispatch>() {
+        let kernel = callback.record::<KernelDispatch>();
+        let fill = callback.record::<MemorySet>();
+        let enqueued = kernel
+            .map(payload::dispatch_info)
+            .or_else(|| fill.map(payload::fill_info));
+        if let Some(info) = enqueued {
             let Some(phase) = phase(&callback) else {
                 return;
             };
-            data.dispatch_info = payload::dispatch_info(kernel);
+            data.dispatch_info = info;
             if phase == CallbackPhase::EXIT {
-                self.follow(kernel.work.id, of_call.thread, Followed::Kernel(data.dispatch_info));
+                let work = WorkId(info.dispatch_id);
+                self.follow(work, of_call.thread, Followed::Kernel(info));
             }
             let what = (kind, KernelDispatchOperation::ENQUEUE.0);
             self.call(what, phase, of_call, &mut data, word);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `HIP_RUNTIME_API`, `HIP_RUNTIME_API_EXT` | calls of OpenCL and of the simulated GPU's runtime, under the operation of HIP that does the same (`hip` has the table) |
 //! | `CODE_OBJECT` | machine code of programs for a device, and their kernels |
-//! | `KERNEL_DISPATCH`, `MEMORY_COPY`, `MEMORY_ALLOCATION` | kernels; copies, maps and migrations; memory and its release |
+//! | `KERNEL_DISPATCH`, `MEMORY_COPY`, `MEMORY_ALLOCATION` | kernels, and fills as those of a kernel `gputrail_fill`; copies, maps and migrations; memory and its release |
 //! | `CORRELATION_ID_RETIREMENT`, `RUNTIME_INITIALIZATION` | the same |
 //! | `HIP_STREAM` | queues; callbacks only |
 //! | `MARKER_CORE_API`, `MARKER_CORE_RANGE_API` | markers and ranges of ROCTx, NVTX and gputrail |

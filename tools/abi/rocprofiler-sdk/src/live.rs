@@ -122,6 +122,7 @@ fn wanted(services: &Services) -> (Vec<Kind>, Vec<Operation>) {
     let mut kinds = Vec::new();
     for (kind, of) in [
         (Of::KERNEL_DISPATCH, Kind::KERNEL_DISPATCH),
+        (Of::KERNEL_DISPATCH, Kind::MEMORY_SET),
         (Of::MEMORY_COPY, Kind::MEMORY_COPY),
         (Of::MEMORY_ALLOCATION, Kind::MEMORY_ALLOCATION),
         (Of::CORRELATION_ID_RETIREMENT, Kind::RETIREMENT),
@@ -167,7 +168,7 @@ fn supplier(context: &Context, services: &Services) -> Result<Option<Subscriber>
             ExternalCorrelationRequestKind::KERNEL_DISPATCH,
             BufferTracingKind::KERNEL_DISPATCH,
             CallbackTracingKind::KERNEL_DISPATCH,
-            &[kernel_dispatch::ENQUEUE],
+            &[kernel_dispatch::ENQUEUE, memory_copy::FILL_ENQUEUE],
         ),
         (
             ExternalCorrelationRequestKind::MEMORY_COPY,
@@ -198,7 +199,7 @@ fn supplier(context: &Context, services: &Services) -> Result<Option<Subscriber>
     let (id, services) = (context.id, services.clone());
     let subscriber = context.gputrail.supply_external_ids(&operations, move |request: ExternalRequest<'_>| {
         let what = match request.operation() {
-            kernel_dispatch::ENQUEUE => (
+            kernel_dispatch::ENQUEUE | memory_copy::FILL_ENQUEUE => (
                 ExternalCorrelationRequestKind::KERNEL_DISPATCH,
                 KernelDispatchOperation::ENQUEUE.0,
             ),

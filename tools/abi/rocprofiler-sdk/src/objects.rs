@@ -29,6 +29,9 @@ use gputrail_tool::{self as tool, Callback, describe};
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
 
+/// `memory_base`, the low half of which is a descriptor, where no file is open.
+pub const NO_FILE: u64 = u32::MAX as u64;
+
 /// What happens to machine code and kernels.
 pub const OF_CODE: [Operation; 4] = [
     resource::CODE_OBJECT_LOADED,
@@ -105,8 +108,7 @@ fn loaded(object: &CodeObject, code: &[u8]) -> CodeObjectLoadData {
             _ => CodeObjectLoadData::MEMORY,
         },
         memory_base: match code {
-            // No file is open.
-            [] => u64::from(u32::MAX),
+            [] => NO_FILE,
             _ => code.as_ptr().expose_provenance() as u64,
         },
         memory_size: code.len() as u64,

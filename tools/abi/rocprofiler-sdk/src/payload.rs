@@ -3,8 +3,8 @@
 use crate::agents;
 use core::mem::offset_of;
 use gputrail_record::{
-    self as record, Allocation, AllocationOperation, KernelDispatch, MemoryCopy, TransferKind,
-    WorkHeader,
+    self as record, Allocation, AllocationOperation, KernelDispatch, MemoryCopy, MemorySet,
+    TransferKind, WorkHeader,
 };
 use gputrail_rocprofiler::{
     AgentId, Dim3, KernelDispatchInfo, MemoryAllocationOperation, MemoryCopyOperation, QueueId,
@@ -32,6 +32,24 @@ pub fn dispatch_info(kernel: &KernelDispatch) -> KernelDispatchInfo {
             z: grid[2],
         },
         reserved_padding: [0; 56],
+    }
+}
+
+/// The code object and the kernel that fills are dispatches of, whichever the agent: AMD's runtime fills with a kernel of its own.
+/// gputrail's ids have 32 bits.
+pub const FILL: u64 = 1 << 32;
+
+/// How a fill appears: a dispatch of [`FILL`] with a work-item for each byte.
+pub fn fill_info(fill: &MemorySet) -> KernelDispatchInfo {
+    let kernel = KernelDispatch {
+        work: fill.work,
+        workgroup: [1; 3],
+        grid: [fill.bytes, 1, 1],
+        ..KernelDispatch::blank()
+    };
+    KernelDispatchInfo {
+        kernel_id: FILL,
+        ..dispatch_info(&kernel)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Records of gputrail into records of the API, on the threads that deliver gputrail's buffers.
 //!
 //! Work comes when it has completed, in one record. Work whose times its runtime does not tell has times of 0; work that had not
-//! completed when the program ended has no record. Fills have no kind in this API: their calls have records.
+//! completed when the program ended has no record.
 
 use crate::context::{BufferService, Services};
 use crate::hip::{self, HipRecord};
@@ -9,14 +9,14 @@ use crate::kinds;
 use crate::markers::{self, Event, Ranges};
 use crate::payload;
 use gputrail_record::{
-    self as record, Allocation, Api, CorrelationId, KernelDispatch, Marker, MemoryCopy, Operation,
-    RecordRef, Retirement, Unfinished,
+    self as record, Allocation, Api, CorrelationId, KernelDispatch, Marker, MemoryCopy, MemorySet,
+    Operation, RecordRef, Retirement, Unfinished, WorkHeader,
 };
 use gputrail_rocprofiler::{
     self as sdk, ApiRecord, AsyncCorrelationId, BufferCategory, BufferTracingKind as Kind,
-    ContextId, CorrelationIdRetirementRecord, HIP_RESULT_BYTES, KernelDispatchOperation,
-    KernelDispatchRecord, MarkerCoreRangeApi, MemoryAllocationRecord, MemoryCopyRecord,
-    TracingOperation, UserData,
+    ContextId, CorrelationIdRetirementRecord, HIP_RESULT_BYTES, KernelDispatchInfo,
+    KernelDispatchOperation, KernelDispatchRecord, MarkerCoreRangeApi, MemoryAllocationRecord,
+    MemoryCopyRecord, TracingOperation, UserData,
 };
 use gputrail_tool::{Batch, Drops, WorkTimes, arguments_of_record};
 use std::collections::HashMap;
@@ -64,6 +64,7 @@ impl Translator {
     pub fn count_dropped(&self, drops: &Drops) {
         let of = [
             (record::Kind::KERNEL_DISPATCH, Kind::KERNEL_DISPATCH),
+            (record::Kind::MEMORY_SET, Kind::KERNEL_DISPATCH),
             (record::Kind::MEMORY_COPY, Kind::MEMORY_COPY),
             (record::Kind::MEMORY_ALLOCATION, Kind::MEMORY_ALLOCATION),
             (record::Kind::RETIREMENT, Kind::CORRELATION_ID_RETIREMENT),
@@ -97,9 +98,12 @@ impl Translator {
         match record.kind() {
             Of::ARGUMENTS => self.keep_arguments(record),
             Of::API => each(record, |call: &Api| self.call(call)),
-            Of::KERNEL_DISPATCH if has_ended => {
-                each(record, |kernel: &KernelDispatch| self.kernel(kernel, times));
-            }
+            Of::KERNEL_DISPATCH if has_ended => each(record, |kernel: &KernelDispatch| {
+                self.kernel(&kernel.work, payload::dispatch_info(kernel), times);
+            }),
+            Of::MEMORY_SET if has_ended => each(record, |fill: &MemorySet| {
+                self.kernel(&fill.work, payload::fill_info(fill), times);
+            }),
             Of::MEMORY_COPY if has_ended => {
                 each(record, |copy: &MemoryCopy| self.copy(copy, times));
             }
@@ -184,7 +188,7 @@ impl Translator {
         }
     }
 
-    fn kernel(&self, kernel: &KernelDispatch, times: WorkTimes) {
+    fn kernel(&self, work: &WorkHeader, dispatch_info: KernelDispatchInfo, times: WorkTimes) {
         let kind = Kind::KERNEL_DISPATCH;
         let operation = KernelDispatchOperation::COMPLETE.0;
         let Some(service) = self.service(kind, operation) else {
@@ -194,11 +198,11 @@ impl Translator {
             size: size_of_record::<KernelDispatchRecord>(),
             kind,
             operation,
-            correlation_id: of_work(&kernel.work),
-            thread_id: kernel.work.thread.0.into(),
+            correlation_id: of_work(work),
+            thread_id: work.thread.0.into(),
             start_timestamp: times.start.0,
             end_timestamp: times.end.0,
-            dispatch_info: payload::dispatch_info(kernel),
+            dispatch_info,
         };
         service.buffer.put(BufferCategory::TRACING, kind.0, &record);
     }
@@ -323,7 +327,7 @@ fn each<R: record::Record>(record: RecordRef<'_>, put: impl FnOnce(&R)) {
 }
 
 /// The ids of work.
-fn of_work(work: &record::WorkHeader) -> AsyncCorrelationId {
+fn of_work(work: &WorkHeader) -> AsyncCorrelationId {
     AsyncCorrelationId {
         internal: work.correlation.0,
         external: UserData::from(work.external.0),
