@@ -18,7 +18,7 @@ pub const ROCPROFILER_SDK: Abi = Abi {
 };
 
 /// The headers have unions without names.
-const C11: &[&str] = &["-std=c11"];
+pub const C11: &[&str] = &["-std=c11"];
 
 /// A tool that is called `name`, which says at the end what it has counted.
 fn tool(dir: &TestDir, name: &str) -> PathBuf {

@@ -32,7 +32,7 @@ use gputrail_tool::counting::CountingMode;
 use gputrail_tool::{self as tool, BufferOptions, RecordFormat};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 
 /// The longest period that agents are read at: one hour.
 const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
@@ -66,6 +66,8 @@ struct CountedAgent {
 struct Devices {
     context: ContextId,
     state: AtomicU8,
+    /// Held while it is started, stopped or sampled.
+    change: Mutex<()>,
     agents: Mutex<Vec<CountedAgent>>,
 }
 
@@ -239,15 +241,8 @@ impl Devices {
 
 impl AgentService for Devices {
     fn start(&self) -> Answer {
-        let begins = self.state.compare_exchange(
-            STOPPED,
-            CHANGING,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
-        if begins.is_err() {
-            return Err(Status::ERROR_SERVICE_ALREADY_CONFIGURED);
-        }
+        let _change = lock(&self.change);
+        self.state.store(CHANGING, Ordering::Release);
         self.choose();
         let begun = match self.is_elsewhere() {
             true => Err(Status::ERROR_CONTEXT_CONFLICT),
@@ -263,11 +258,11 @@ impl AgentService for Devices {
     }
 
     fn stop(&self) {
-        self.state.store(CHANGING, Ordering::Release);
+        let _change = lock(&self.change);
+        self.state.store(STOPPED, Ordering::Release);
         self.forget();
         // What others count goes on, or has failed already.
         let _ = update();
-        self.state.store(STOPPED, Ordering::Release);
     }
 
     // Samples alone put records.
@@ -328,6 +323,7 @@ pub unsafe extern "C" fn rocprofiler_configure_device_counting_service(
         let new = Arc::new(Devices {
             context,
             state: AtomicU8::new(STOPPED),
+            change: Mutex::default(),
             agents: Mutex::new(vec![counted]),
         });
         lock(&DEVICES).push(new.clone());
@@ -338,14 +334,13 @@ pub unsafe extern "C" fn rocprofiler_configure_device_counting_service(
 
 /// The values of all agents of a context, which go to their buffers, too.
 fn sample(devices: &Devices, user_data: UserData) -> Answer<Vec<CounterRecord>> {
-    let begins = devices.state.compare_exchange(
-        STARTED,
-        CHANGING,
-        Ordering::AcqRel,
-        Ordering::Relaxed,
-    );
-    if begins.is_err() {
-        return Err(Status::ERROR_CONTEXT_ERROR);
+    let _change = match devices.change.try_lock() {
+        Ok(change) => change,
+        Err(TryLockError::Poisoned(change)) => change.into_inner(),
+        Err(TryLockError::WouldBlock) => return Err(Status::ERROR_CONTEXT_ERROR),
+    };
+    if devices.state.load(Ordering::Acquire) != STARTED {
+        return Err(Status::ERROR_CONTEXT_NOT_STARTED);
     }
     let flushed = {
         let _engine = lock(&ENGINE);
@@ -364,7 +359,6 @@ fn sample(devices: &Devices, user_data: UserData) -> Answer<Vec<CounterRecord>> 
             records.extend(of_agent);
         }
     }
-    devices.state.store(STARTED, Ordering::Release);
     flushed.map(|()| records)
 }
 
