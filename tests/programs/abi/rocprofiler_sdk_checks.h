@@ -1,4 +1,4 @@
-/* What programs that are tools of rocprofiler-sdk share: checks of its statuses, its agents, and a kernel of OpenCL. */
+/* Shared by programs that are tools of rocprofiler-sdk: checks of its statuses, its agents, and a kernel of OpenCL. */
 #ifndef ROCPROFILER_SDK_CHECKS_H
 #define ROCPROFILER_SDK_CHECKS_H
 #define CL_TARGET_OPENCL_VERSION 120
@@ -32,7 +32,7 @@ static inline void await(const char *what, int line, const int *counter, int wan
 
 static inline rocprofiler_thread_id_t this_thread(void) { return (rocprofiler_thread_id_t)syscall(SYS_gettid); }
 
-/* What there is not. */
+/* Ids of nothing. */
 static const rocprofiler_context_id_t no_context = {1};
 static const rocprofiler_buffer_id_t no_buffer = {1};
 static const rocprofiler_agent_id_t no_agent = {1};

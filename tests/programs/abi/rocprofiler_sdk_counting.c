@@ -12,7 +12,7 @@ static const rocprofiler_buffer_id_t without_buffer = {0};
 static const rocprofiler_counter_id_t no_counter = {60000};
 static const rocprofiler_counter_config_id_t no_config = {99999};
 
-/* What counters there are. */
+/* The counters of the device. */
 
 static rocprofiler_counter_id_t task_clock, page_faults, used, twice;
 static size_t counters;
@@ -318,7 +318,7 @@ static void device(void) {
     CHECK(number == 4 && values[0].user_data.value == WORD + 1 && values[0].dispatch_id == 0);
     first = value_of(task_clock, values, number);
     CHECK(first > 0 && value_of(twice, values, number) == 2 * first && value_of(used, values, number) > 0);
-    /* What is counted is of all the time since the start. */
+    /* Totals are of all the time since the start. */
     EXPECT(rocprofiler_start_context(told), SUCCESS);
     launch(LAUNCHES);
     EXPECT(sample(told, WORD, none, NULL, NULL), ERROR_CONTEXT_INVALID);

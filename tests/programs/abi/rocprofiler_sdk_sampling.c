@@ -19,7 +19,7 @@ static rocprofiler_buffer_id_t of_samples, of_others;
 static rocprofiler_client_id_t *client;
 static rocprofiler_client_finalize_t finish;
 
-/* What can be configured. */
+/* Configurations that are offered. */
 
 static rocprofiler_pc_sampling_configuration_t seen;
 static size_t configurations;
@@ -303,7 +303,7 @@ int main(int argc, char **argv) {
     run_as("other", 0);
     run_as("debugged", 1);
 
-    /* What counts does not start beside it. */
+    /* Contexts that count do not start beside it. */
     EXPECT(rocprofiler_start_context(counted), ERROR_CONTEXT_CONFLICT);
     EXPECT(rocprofiler_start_context(dispatched), ERROR_CONTEXT_CONFLICT);
 

@@ -301,7 +301,7 @@ fn structures_and_numbers_are_those_of_amds_headers() {
     let mut known = String::new();
     for header in &all {
         let text = std::fs::read_to_string(folder.join(header)).unwrap();
-        // What depends on the version of HIP may be missing.
+        // Functions that depend on the version of HIP may be missing.
         let sure = text.split("#if HIP_RUNTIME_API_TABLE_STEP_VERSION").next();
         known += sure.unwrap_or_default();
     }

@@ -28,7 +28,7 @@ pub fn agent(id: AgentId) -> Answer<record::AgentId> {
         return Ok(known);
     }
     let handle = agents::runtime_handle(id)?;
-    // What a thread calls within a callback of gputrail's is not observed, as that of the program's first call is.
+    // Calls of a thread within a callback of gputrail's are not observed; the program's first call is such a callback.
     let other = with_signals_blocked(|| {
         std::thread::Builder::new()
             .name("gputrail".into())

@@ -165,7 +165,7 @@ typedef struct rocprofiler_buffer_tracing_kernel_dispatch_record_t {
     rocprofiler_kernel_dispatch_info_t dispatch_info;
 } rocprofiler_buffer_tracing_kernel_dispatch_record_t;
 
-/* What the driver tells: events, and pairs of them. */
+/* Events of the driver, and pairs of them. */
 typedef struct rocprofiler_buffer_tracing_kfd_event_page_migrate_record_t {
     uint64_t size;
     rocprofiler_buffer_tracing_kind_t kind;

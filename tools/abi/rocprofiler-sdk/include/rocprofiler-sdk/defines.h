@@ -24,7 +24,7 @@
 #define ROCPROFILER_UINT64_C(value) ((uint64_t)(value))
 #endif
 
-/* What programs may set before they include a header. Nothing is marked here. */
+/* Programs may set these before they include a header. Nothing is marked here. */
 #define ROCPROFILER_SDK_EXPERIMENTAL
 #define ROCPROFILER_SDK_DEPRECATED(...)
 #ifndef ROCPROFILER_SDK_BETA_COMPAT

@@ -7,7 +7,7 @@
 
 ROCPROFILER_EXTERN_C_INIT
 
-/* What an external id is requested for. */
+/* Occasions for a request of an external id. */
 typedef enum rocprofiler_external_correlation_id_request_kind_t {
     ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_NONE = 0,
     ROCPROFILER_EXTERNAL_CORRELATION_REQUEST_HSA_CORE_API = 1,

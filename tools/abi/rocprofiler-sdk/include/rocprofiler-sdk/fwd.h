@@ -8,7 +8,7 @@
 
 ROCPROFILER_EXTERN_C_INIT
 
-/* What a function answers. */
+/* Answers of functions. */
 typedef enum rocprofiler_status_t {
     ROCPROFILER_STATUS_SUCCESS = 0,
     ROCPROFILER_STATUS_ERROR = 1,
@@ -56,7 +56,7 @@ typedef enum rocprofiler_status_t {
     ROCPROFILER_STATUS_LAST = 42,
 } rocprofiler_status_t;
 
-/* What the records of a buffer are about. */
+/* Subjects of records in buffers. */
 typedef enum rocprofiler_buffer_category_t {
     ROCPROFILER_BUFFER_CATEGORY_NONE = 0,
     ROCPROFILER_BUFFER_CATEGORY_TRACING = 1,
@@ -83,7 +83,7 @@ typedef enum rocprofiler_callback_phase_t {
     ROCPROFILER_CALLBACK_PHASE_LAST = 3,
 } rocprofiler_callback_phase_t;
 
-/* What callbacks tell of. */
+/* Subjects of callbacks. */
 typedef enum rocprofiler_callback_tracing_kind_t {
     ROCPROFILER_CALLBACK_TRACING_NONE = 0,
     ROCPROFILER_CALLBACK_TRACING_HSA_CORE_API = 1,
@@ -110,7 +110,7 @@ typedef enum rocprofiler_callback_tracing_kind_t {
     ROCPROFILER_CALLBACK_TRACING_LAST = 22,
 } rocprofiler_callback_tracing_kind_t;
 
-/* What records tell of. */
+/* Subjects of records of tracing. */
 typedef enum rocprofiler_buffer_tracing_kind_t {
     ROCPROFILER_BUFFER_TRACING_NONE = 0,
     ROCPROFILER_BUFFER_TRACING_HSA_CORE_API = 1,
@@ -148,7 +148,7 @@ typedef enum rocprofiler_buffer_tracing_kind_t {
     ROCPROFILER_BUFFER_TRACING_LAST = 33,
 } rocprofiler_buffer_tracing_kind_t;
 
-/* What happens to code. */
+/* Events of code. */
 typedef enum rocprofiler_code_object_operation_t {
     ROCPROFILER_CODE_OBJECT_NONE = 0,
     ROCPROFILER_CODE_OBJECT_LOAD = 1,
@@ -157,7 +157,7 @@ typedef enum rocprofiler_code_object_operation_t {
     ROCPROFILER_CODE_OBJECT_LAST = 4,
 } rocprofiler_code_object_operation_t;
 
-/* What happens to a stream of HIP. SET comes around what is done in the stream. */
+/* Events of a stream of HIP. SET comes around calls that use the stream. */
 typedef enum rocprofiler_hip_stream_operation_t {
     ROCPROFILER_HIP_STREAM_NONE = 0,
     ROCPROFILER_HIP_STREAM_CREATE = 1,
@@ -186,7 +186,7 @@ typedef enum rocprofiler_memory_allocation_operation_t {
     ROCPROFILER_MEMORY_ALLOCATION_LAST = 5,
 } rocprofiler_memory_allocation_operation_t;
 
-/* What happens to a dispatch. */
+/* Events of a dispatch. */
 typedef enum rocprofiler_kernel_dispatch_operation_t {
     ROCPROFILER_KERNEL_DISPATCH_NONE = 0,
     ROCPROFILER_KERNEL_DISPATCH_ENQUEUE = 1,
@@ -194,7 +194,7 @@ typedef enum rocprofiler_kernel_dispatch_operation_t {
     ROCPROFILER_KERNEL_DISPATCH_LAST = 3,
 } rocprofiler_kernel_dispatch_operation_t;
 
-/* Who takes samples. */
+/* Ways of taking samples. */
 typedef enum rocprofiler_pc_sampling_method_t {
     ROCPROFILER_PC_SAMPLING_METHOD_NONE = 0,
     ROCPROFILER_PC_SAMPLING_METHOD_STOCHASTIC = 1,
@@ -211,7 +211,7 @@ typedef enum rocprofiler_pc_sampling_unit_t {
     ROCPROFILER_PC_SAMPLING_UNIT_LAST = 4,
 } rocprofiler_pc_sampling_unit_t;
 
-/* What happens when a buffer is full: records are dropped, or their writers wait. */
+/* Policies of a full buffer: records are dropped, or their writers wait. */
 typedef enum rocprofiler_buffer_policy_t {
     ROCPROFILER_BUFFER_POLICY_NONE = 0,
     ROCPROFILER_BUFFER_POLICY_DISCARD = 1,
@@ -219,7 +219,7 @@ typedef enum rocprofiler_buffer_policy_t {
     ROCPROFILER_BUFFER_POLICY_LAST = 3,
 } rocprofiler_buffer_policy_t;
 
-/* What happens to scratch memory. */
+/* Events of scratch memory. */
 typedef enum rocprofiler_scratch_memory_operation_t {
     ROCPROFILER_SCRATCH_MEMORY_NONE = 0,
     ROCPROFILER_SCRATCH_MEMORY_ALLOC = 1,

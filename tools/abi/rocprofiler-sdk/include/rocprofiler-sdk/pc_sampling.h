@@ -7,7 +7,7 @@
 
 ROCPROFILER_EXTERN_C_INIT
 
-/* What holds for the interval. */
+/* Conditions of the interval. */
 typedef enum rocprofiler_pc_sampling_configuration_flags_t {
     ROCPROFILER_PC_SAMPLING_CONFIGURATION_FLAGS_NONE = 0,
     ROCPROFILER_PC_SAMPLING_CONFIGURATION_FLAGS_INTERVAL_POW2 = 1,
@@ -110,7 +110,7 @@ typedef enum rocprofiler_pc_sampling_instruction_not_issued_reason_t {
     ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_LAST = 10,
 } rocprofiler_pc_sampling_instruction_not_issued_reason_t;
 
-/* What the arbiter did: for each type of instruction, whether it issued one and whether one stalled. */
+/* The arbiter's deeds: for each type of instruction, whether it issued one and whether one stalled. */
 typedef struct rocprofiler_pc_sampling_snapshot_v0_t {
     uint32_t reason_not_issued : 4;
     uint32_t reserved0 : 1;

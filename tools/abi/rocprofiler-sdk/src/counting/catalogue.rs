@@ -34,7 +34,7 @@ const DIMENSIONS: [(u32, u32); 8] = [
 pub struct KnownCounter {
     /// Its id.
     pub id: CounterId,
-    /// What it is.
+    /// Its description.
     pub counter: Counter,
     /// The agents that have it.
     agents: Mutex<Vec<record::AgentId>>,
@@ -60,7 +60,7 @@ impl KnownCounter {
     }
 }
 
-/// What makes two counters the same.
+/// The name, the block or expression, the sort and the instances: two counters with the same ones are one.
 type Key = (&'static str, &'static str, bool, u32);
 
 #[derive(Default)]

@@ -46,7 +46,7 @@ fn create(agent: AgentId, name: &str, expression: &str, description: &str) -> An
     if name.is_empty() || !name.chars().all(is_name) || is_taken {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
-    // What would end a text of the file.
+    // Characters that would end a text of the file.
     let is_of_file = |one: char| one == '"' || one.is_control();
     if expression.trim().is_empty() || expression.contains(is_of_file) {
         return Err(Status::ERROR_AST_GENERATION_FAILED);

@@ -57,7 +57,7 @@ struct CountedAgent {
     agent: AgentId,
     chooser: Chooser,
     buffer: Option<Arc<buffer::Buffer>>,
-    /// What it counts, while the context is started or being started.
+    /// Its set of counters, while the context is started or being started.
     config: Option<Arc<Config>>,
     totals: Totals,
 }
@@ -84,10 +84,10 @@ pub fn is_configured(context: ContextId) -> bool {
     of_context(context).is_some()
 }
 
-/// What is counted, by agent.
+/// The names of counters, by agent.
 type Names = BTreeMap<record::AgentId, Vec<&'static str>>;
 
-/// What counts, while anything does. It is locked during calls of gputrail's, and never by callbacks.
+/// gputrail's context, while an agent is counted. It is locked during calls of gputrail's, and never by callbacks.
 struct Engine {
     names: Names,
     _context: tool::Context,
@@ -261,7 +261,7 @@ impl AgentService for Devices {
         let _change = lock(&self.change);
         self.state.store(STOPPED, Ordering::Release);
         self.forget();
-        // What others count goes on, or has failed already.
+        // The counters of other contexts go on, or have failed already.
         let _ = update();
     }
 

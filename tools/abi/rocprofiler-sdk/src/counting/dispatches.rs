@@ -42,7 +42,7 @@ unsafe impl<F: Send> Send for Client<F> {}
 // SAFETY: as above.
 unsafe impl<F: Sync> Sync for Client<F> {}
 
-/// Who gets the values.
+/// The receiver of the values.
 enum Taker {
     Buffer(Arc<buffer::Buffer>),
     Function(Client<DispatchCountingRecordCallback>),
@@ -72,7 +72,7 @@ struct OpenCall {
 struct Flights {
     /// By thread: the call that it makes.
     open: HashMap<RecordThread, OpenCall>,
-    /// Those that were never told to be enqueued, as kernels that kernels launch, by their calls.
+    /// Kernels that were never told to be enqueued, as kernels that kernels launch, by their calls.
     lost: Vec<(CorrelationId, Flight)>,
     enqueued: HashMap<WorkId, Flight>,
     /// The times of kernels that ended before they were told to be enqueued.
@@ -182,7 +182,7 @@ impl Flights {
     }
 }
 
-/// What counts while a context is started.
+/// gputrail's contexts, while the client's is started.
 struct Engine {
     /// Told of agents that gputrail has come to know.
     _watch: (Subscriber, tool::Context),

@@ -1,4 +1,4 @@
-//! What counters are: their descriptions, dimensions and instances.
+//! Descriptions of counters, with their dimensions and instances.
 
 use super::catalogue::{self, KnownCounter, found};
 use crate::place::Place;
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 /// The one dimension that counters have.
 const DIMENSION: &core::ffi::CStr = c"DIMENSION_INSTANCE";
 
-/// What lasts for ever of the description of a counter.
+/// The arrays of a counter's description, which last for ever.
 #[derive(Copy, Clone)]
 struct Described {
     dimensions: &'static [*const CounterRecordDimensionInfo],
@@ -22,7 +22,7 @@ struct Described {
 // SAFETY: pointers to structures that do not change.
 unsafe impl Send for Described {}
 
-/// Those that have been asked for, by the ids of their counters.
+/// The arrays that have been asked for, by the ids of their counters.
 static DESCRIBED: Mutex<Option<HashMap<u64, Described>>> = Mutex::new(None);
 
 /// Pointers to values, all of which last for ever.

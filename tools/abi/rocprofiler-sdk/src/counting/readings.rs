@@ -62,7 +62,7 @@ pub fn of_dispatch(
     values.iter().filter_map(of).collect()
 }
 
-/// What an agent has counted since its context was started.
+/// The totals of an agent since its context was started.
 #[derive(Debug, Default)]
 pub struct Totals(HashMap<(Arc<str>, u32), f64>);
 

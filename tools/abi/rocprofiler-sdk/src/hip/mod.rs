@@ -39,7 +39,7 @@ const OUT_OF_MEMORY: u64 = 2;
 /// `hipErrorUnknown`
 const UNKNOWN: u64 = 999;
 
-/// What a callback on a call of HIP is given, and behind it what the call has made.
+/// The payload of a callback on a call of HIP, and behind it what the call has made.
 #[derive(Copy, Clone, Debug)]
 #[repr(C)]
 pub struct HipData {
@@ -49,7 +49,7 @@ pub struct HipData {
     pub arguments: [u64; ARGUMENT_BYTES / 8],
     /// A `hipError_t`.
     pub result: [u64; HIP_RESULT_BYTES / 8],
-    /// What arguments lead to that are places for a result.
+    /// The results to which arguments lead that are places for one.
     pub made: u64,
 }
 
@@ -104,7 +104,7 @@ pub struct HipRecord {
 pub struct Arguments([u64; MOST_ARGUMENTS]);
 
 impl Arguments {
-    /// Those of the call of a callback.
+    /// The arguments of the call of a callback.
     pub fn of(callback: &Callback<'_>) -> Arguments {
         let mut values = [0; MOST_ARGUMENTS];
         for (value, argument) in values.iter_mut().zip(callback.arguments()) {

@@ -4,7 +4,7 @@
 //! Functions without a row have no like in HIP: they are calls of the kinds `GPUTRAIL_OPENCL_API` and `GPUTRAIL_SIMULATED_API` only,
 //! which have all others, too.
 //!
-//! What differs: a workgroup whose size the runtime chooses counts as one work-item, so that the grid is the work-items. An object
+//! Differences: a workgroup whose size the runtime chooses counts as one work-item, so that the grid is the work-items. An object
 //! that is released may have other references. Images are arrays, and `hipFree` releases them, too. Attributes of devices have other
 //! numbers in HIP, and are 0 here. A list of events is its first one.
 

@@ -1,4 +1,4 @@
-//! What other processes know of the configurations of this one, as a driver would tell them.
+//! Configurations of other processes, as a driver would tell them.
 //!
 //! A process that samples a processor holds a socket in Linux's abstract namespace, whose name has the processor and the
 //! configuration. The names of all sockets are in `/proc/net/unix`. A socket ends with its process, however that ends.

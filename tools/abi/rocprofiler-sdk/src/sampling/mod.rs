@@ -172,7 +172,7 @@ pub unsafe extern "C" fn rocprofiler_query_pc_sampling_agent_configurations(
     })
 }
 
-/// What the client asks for.
+/// The client's request, in gputrail's words.
 fn request(method: PcSamplingMethod, unit: PcSamplingUnit, interval: u64) -> Answer<Request> {
     let method = match method {
         PcSamplingMethod::STOCHASTIC => SamplingMethod::STOCHASTIC,

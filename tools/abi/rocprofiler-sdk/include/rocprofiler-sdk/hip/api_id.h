@@ -5,6 +5,6 @@
 #include <rocprofiler-sdk/hip/compiler_api_id.h>
 #include <rocprofiler-sdk/hip/runtime_api_id.h>
 
-/* Those of the runtime, and those that compiled code calls. */
+/* Functions of the runtime, and functions that compiled code calls. */
 
 #endif
