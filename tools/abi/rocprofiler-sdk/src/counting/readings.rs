@@ -9,6 +9,7 @@ use gputrail_tool::counting::{metric_parts, metric_value};
 use gputrail_tool::string;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// The name of a counter in records.
 pub fn name_of(counter: StringId) -> Option<Arc<str>> {
@@ -63,8 +64,20 @@ pub fn of_dispatch(
 }
 
 /// The totals of an agent since its context was started.
-#[derive(Debug, Default)]
-pub struct Totals(HashMap<(Arc<str>, u32), f64>);
+#[derive(Debug)]
+pub struct Totals {
+    begin: Instant,
+    values: HashMap<(Arc<str>, u32), f64>,
+}
+
+impl Default for Totals {
+    fn default() -> Totals {
+        Totals {
+            begin: Instant::now(),
+            values: HashMap::new(),
+        }
+    }
+}
 
 impl Totals {
     /// The names that are counted for a set: its counters, and what its metrics are computed from. A metric that the totals of its
@@ -91,7 +104,7 @@ impl Totals {
         let (Some(name), Some(number)) = (name_of(value.counter), value.number()) else {
             return;
         };
-        let total = self.0.entry((name, instance(value))).or_default();
+        let total = self.values.entry((name, instance(value))).or_default();
         match value.value_type {
             CounterValueType::UINT64 => *total += number,
             _ => *total = number,
@@ -99,21 +112,25 @@ impl Totals {
     }
 
     fn get(&self, name: &str, instance: u32) -> Option<f64> {
-        self.0.get(&(name.into(), instance)).copied()
+        let key: (Arc<str>, u32) = (name.into(), instance);
+        self.values.get(&key).copied()
     }
 
     /// The total of a counter over its instances.
     fn sum(&self, name: &str) -> f64 {
-        let of = self.0.iter().filter(|((one, _), _)| &**one == name);
+        let of = self.values.iter().filter(|((one, _), _)| &**one == name);
         of.map(|(_, value)| *value).sum()
     }
 
-    /// A metric, by the totals of what it is computed from. A ratio of nothing is 0, as with AMD's library.
+    /// A metric, by the totals of its counters, with the time since the start as that of kernels. A ratio of nothing is 0, as with
+    /// AMD's library.
     fn metric(&self, config: &Config, name: &str) -> f64 {
         let parts = metric_parts(config.device, name);
         let value = parts.and_then(|parts| {
             let counters = parts.counters.iter();
-            let values: Vec<(&str, f64)> = counters.map(|one| (*one, self.sum(one))).collect();
+            let time = ("KERNEL_TIME", self.begin.elapsed().as_nanos() as f64);
+            let values = counters.map(|one| (*one, self.sum(one))).chain([time]);
+            let values: Vec<(&str, f64)> = values.collect();
             metric_value(config.device, name, &values)
         });
         value.unwrap_or_else(|_| self.get(name, 0).unwrap_or(0.0))
@@ -149,9 +166,9 @@ mod tests {
     fn totals_are_those_of_an_instance_and_of_all() {
         let mut totals = Totals::default();
         let name: Arc<str> = "A".into();
-        totals.0.insert((name.clone(), 0), 2.0);
-        totals.0.insert((name, 3), 5.0);
-        totals.0.insert(("B".into(), 0), 7.0);
+        totals.values.insert((name.clone(), 0), 2.0);
+        totals.values.insert((name, 3), 5.0);
+        totals.values.insert(("B".into(), 0), 7.0);
         assert_eq!((totals.get("A", 3), totals.get("A", 1)), (Some(5.0), None));
         assert_eq!((totals.sum("A"), totals.sum("C")), (7.0, 0.0));
     }
