@@ -124,11 +124,13 @@ static void own_counters(void) {
     CHECK(none.handle == 0);
     EXPECT(define("TWICE", "2*TASK_CLOCK", device_agent, &twice), SUCCESS);
     EXPECT(define("TWICE", "2*TASK_CLOCK", device_agent, &none), ERROR_INVALID_ARGUMENT);
-    /* The library says what is wrong with an expression. */
+    /* The library says on standard error what is wrong with this expression. */
     EXPECT(define("WRONG", "2*(TASK_CLOCK", device_agent, &none), ERROR_AST_GENERATION_FAILED);
     EXPECT(define("UNKNOWN", "2*NO_SUCH_COUNTER", device_agent, &none), ERROR_AST_GENERATION_FAILED);
+    /* Of another one of its own. */
+    EXPECT(define("THRICE", "TASK_CLOCK + TWICE", device_agent, &none), SUCCESS);
     EXPECT(rocprofiler_iterate_agent_supported_counters(device_agent, see, &counters), SUCCESS);
-    CHECK(counters == before + 1 && twice.handle != 0);
+    CHECK(counters == before + 2 && twice.handle != 0 && none.handle != 0);
 }
 
 /* Sets of counters: "pair" of two, "all" of these and two metrics, "only" of one. */
