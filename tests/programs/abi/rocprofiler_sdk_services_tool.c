@@ -110,9 +110,9 @@ static void say(void) {
 #else
 enum { MOST = 64 };
 
-static rocprofiler_counter_id_t waves, vector, hits, requests, all_requests;
+static rocprofiler_counter_id_t waves, vector, hits, misses, all_misses;
 static rocprofiler_counter_id_t of_sq[MOST];
-static size_t sq_count, wave_instances, request_instances;
+static size_t sq_count, wave_instances, miss_instances;
 static rocprofiler_counter_config_id_t config, second_config;
 static rocprofiler_context_id_t of_dispatches, of_devices;
 static int dispatches;
@@ -136,9 +136,9 @@ static rocprofiler_status_t see_counters(rocprofiler_agent_id_t agent, rocprofil
             waves = info.id;
             wave_instances = info.dimensions_instances_count;
         }
-        if (strcmp(info.name, "TCC_REQ") == 0) {
-            requests = info.id;
-            request_instances = info.dimensions_instances_count;
+        if (strcmp(info.name, "TCC_MISS") == 0) {
+            misses = info.id;
+            miss_instances = info.dimensions_instances_count;
         }
         if (strcmp(info.name, "VALUInsts") == 0) vector = info.id;
         if (strcmp(info.name, "L2CacheHit") == 0) hits = info.id;
@@ -158,15 +158,15 @@ static void take_values(rocprofiler_dispatch_counting_service_data_t dispatch, r
     size_t place, of_waves = 0;
     double sum = 0, own = -1;
     (void)word, (void)data;
-    CHECK(number == wave_instances + request_instances + 3 && dispatch.dispatch_info.agent_id.handle == gpus[0].handle);
+    CHECK(number == wave_instances + miss_instances + 3 && dispatch.dispatch_info.agent_id.handle == gpus[0].handle);
     for (place = 0; place < number; place++) {
         rocprofiler_counter_id_t counter = {0};
         size_t position = 0;
         EXPECT(rocprofiler_query_record_counter_id(values[place].id, &counter), SUCCESS);
         EXPECT(rocprofiler_query_record_dimension_position(values[place].id, 7, &position), SUCCESS);
         CHECK(values[place].dispatch_id == dispatch.dispatch_info.dispatch_id && values[place].counter_value >= 0);
-        if (counter.handle == requests.handle) sum += values[place].counter_value;
-        if (counter.handle == all_requests.handle) own = values[place].counter_value;
+        if (counter.handle == misses.handle) sum += values[place].counter_value;
+        if (counter.handle == all_misses.handle) own = values[place].counter_value;
         if (counter.handle != waves.handle) continue;
         CHECK(position == of_waves++);
         all_waves += values[place].counter_value;
@@ -185,16 +185,16 @@ static void choose_for_device(rocprofiler_context_id_t context, rocprofiler_agen
 
 static void configure(rocprofiler_context_id_t context) {
     const rocprofiler_buffer_id_t none = {0};
-    static const char expression[] = "reduce(TCC_REQ,sum)";
+    static const char expression[] = "reduce(TCC_MISS,sum)";
     rocprofiler_counter_id_t some[5];
     rocprofiler_counter_config_id_t too_much = {0};
     of_dispatches = context;
     CHECK(gpu_count == 2);
     if (gpu_count != 2) return;
     EXPECT(rocprofiler_iterate_agent_supported_counters(gpus[0], see_counters, NULL), SUCCESS);
-    CHECK(waves.handle != 0 && vector.handle != 0 && hits.handle != 0 && requests.handle != 0 && request_instances > 1);
-    EXPECT(rocprofiler_create_counter("ALL_REQUESTS", 12, expression, sizeof expression - 1, "", 0, gpus[0], &all_requests), SUCCESS);
-    some[0] = waves, some[1] = vector, some[2] = hits, some[3] = requests, some[4] = all_requests;
+    CHECK(waves.handle != 0 && vector.handle != 0 && hits.handle != 0 && misses.handle != 0 && miss_instances > 1);
+    EXPECT(rocprofiler_create_counter("ALL_MISSES", 10, expression, sizeof expression - 1, "", 0, gpus[0], &all_misses), SUCCESS);
+    some[0] = waves, some[1] = vector, some[2] = hits, some[3] = misses, some[4] = all_misses;
     EXPECT(rocprofiler_create_counter_config(gpus[0], some, 5, &config), SUCCESS);
     EXPECT(rocprofiler_create_counter_config(gpus[1], some, 1, &second_config), SUCCESS);
     EXPECT(rocprofiler_create_counter_config(gpus[0], of_sq, sq_count, &too_much), ERROR_EXCEEDS_HW_LIMIT);
@@ -228,7 +228,7 @@ static void *sample(void *data) {
                 status == ROCPROFILER_STATUS_ERROR_CONTEXT_ERROR);
             continue;
         }
-        CHECK(number == wave_instances + request_instances + 3);
+        CHECK(number == wave_instances + miss_instances + 3);
         for (place = 0; place < number; place++) {
             rocprofiler_counter_id_t counter = {0};
             EXPECT(rocprofiler_query_record_counter_id(values[place].id, &counter), SUCCESS);

@@ -3,7 +3,7 @@
 use super::catalogue::KnownCounter;
 use super::configs::Config;
 use gputrail_abi::lock;
-use gputrail_record::{ALL_INSTANCES, CounterValue, CounterValueType, StringId};
+use gputrail_record::{ALL_INSTANCES, CounterInvalid, CounterValue, CounterValueType, StringId};
 use gputrail_rocprofiler::{AgentId, CounterRecord, DispatchId, UserData};
 use gputrail_tool::counting::{metric_parts, metric_value};
 use gputrail_tool::string;
@@ -47,14 +47,18 @@ fn record(
     }
 }
 
-/// The records of a dispatch. A value that could not be counted has none.
+/// The records of a dispatch. A value that could not be counted has none. A ratio of nothing is 0, as with AMD's library.
 pub fn of_dispatch(
     config: &Config,
     values: &[CounterValue],
     dispatch: DispatchId,
 ) -> Vec<CounterRecord> {
     let of = |value: &CounterValue| {
-        let (name, number) = (name_of(value.counter)?, value.number()?);
+        let name = name_of(value.counter)?;
+        let number = match value.invalid {
+            CounterInvalid::DIVISION_BY_ZERO => 0.0,
+            _ => value.number()?,
+        };
         let mut counters = config.counters.iter();
         let counter = counters.find(|one| one.counter.name == &*name)?;
         let place = (dispatch, config.agent);
