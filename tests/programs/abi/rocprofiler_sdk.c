@@ -733,6 +733,24 @@ static void fill(void) {
 
 static void flush(rocprofiler_buffer_id_t buffer) { EXPECT(rocprofiler_flush_buffer(buffer), SUCCESS); }
 
+/* Flushes until so many records have come: the times of work may be known later than its end. */
+static void flush_until(const char *what, rocprofiler_buffer_id_t buffer, const int *counter, int wanted) {
+    int waited;
+    flush(buffer);
+    for (waited = 0; waited < 5000 && count(counter) < wanted; waited++) {
+        usleep(1000);
+        flush(buffer);
+    }
+    await(what, counter, wanted);
+}
+#define FLUSH_UNTIL(buffer, counter, wanted) flush_until(#counter, buffer, &counter, wanted)
+
+static void launch_one(void) {
+    const int before = count(&kernel_records);
+    launch(1);
+    FLUSH_UNTIL(of_work, kernel_records, before + 1);
+}
+
 /* Ids that are pushed: by the thread itself, and by another one. */
 
 static void *push_for_main(void *data) {
@@ -757,19 +775,16 @@ static void external_ids(void) {
     EXPECT(rocprofiler_pop_external_correlation_id(records, main_thread, &popped), SUCCESS);
     CHECK(popped.value == 0);
     EXPECT(rocprofiler_push_external_correlation_id(records, main_thread, id), SUCCESS);
-    launch(1);
-    flush(of_work);
+    launch_one();
     CHECK(last_kernel_external == 7);
     pthread_create(&other, NULL, push_for_main, NULL);
     pthread_join(other, NULL);
-    launch(1);
-    flush(of_work);
+    launch_one();
     CHECK(last_kernel_external == 41);
     EXPECT(rocprofiler_pop_external_correlation_id(records, main_thread, &popped), SUCCESS);
     CHECK(popped.value == 41);
     EXPECT(rocprofiler_pop_external_correlation_id(records, main_thread, NULL), SUCCESS);
-    launch(1);
-    flush(of_work);
+    launch_one();
     CHECK(last_kernel_external == 0);
 }
 
@@ -781,9 +796,11 @@ static void drops(void) {
     launch(SMALL);
     for (waited = 0; waited < 1000; waited++) usleep(1000);
     __atomic_store_n(&is_blocked, 0, __ATOMIC_SEQ_CST);
-    flush(of_small);
     launch(1);
-    flush(of_small);
+    for (waited = 0; waited < 5000 && (uint64_t)count(&small_records) + small_drops < SMALL + 1; waited++) {
+        usleep(1000);
+        flush(of_small);
+    }
     CHECK(small_drops > 0 && (uint64_t)count(&small_records) + small_drops == SMALL + 1);
     EXPECT(rocprofiler_stop_context(small), SUCCESS);
     EXPECT(rocprofiler_stop_context(small), ERROR_CONTEXT_NOT_FOUND);
@@ -836,9 +853,10 @@ int main(int argc, char **argv) {
     CHECK(loads >= 1 && symbols == 1 && streams == 1 && initialisations == 1 && allocations == 1);
     CHECK(sets > KERNELS && sets == set_ends);
 
-    flush(of_work);
+    FLUSH_UNTIL(of_work, kernel_records, KERNELS);
+    FLUSH_UNTIL(of_work, fill_records, 1);
+    FLUSH_UNTIL(of_asked, asked_kernels, KERNELS);
     flush(of_calls);
-    flush(of_asked);
     CHECK(kernel_records == KERNELS && fill_records == 1 && copy_records == 2 && allocation_records == 1 && retirements > 0);
     CHECK(launch_records == KERNELS && ext_records == KERNELS && own_records == KERNELS && call_records > launch_records);
     CHECK(ext_arguments == 11 * KERNELS && initialisation_records == 1);
