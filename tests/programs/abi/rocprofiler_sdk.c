@@ -354,7 +354,7 @@ static void see(rocprofiler_callback_tracing_record_t record, rocprofiler_user_d
 static int fill_records, call_records, launch_records, ext_records, own_records, kernel_records, copy_records, allocation_records, retirements,
     initialisation_records, asked_kernels, asked_calls, requests, small_records, ext_arguments;
 static uint64_t calls_thread, work_thread, small_drops, last_kernel_external;
-static int are_pushed, is_blocked;
+static int is_blocked;
 
 static int see_ext_argument(rocprofiler_buffer_tracing_kind_t kind, rocprofiler_tracing_operation_t operation, uint32_t number,
     const void *const value, int32_t depth, const char *type, const char *name, const char *text, void *data) {
@@ -385,10 +385,7 @@ static void take_calls(rocprofiler_context_id_t context, rocprofiler_buffer_id_t
         case ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API:
             CHECK(call->size == sizeof *call);
             add(&call_records);
-            if (call->operation == launch_operation) {
-                if (call->correlation_id.external.value == 0) CHECK(!are_pushed);
-                add(&launch_records);
-            }
+            if (call->operation == launch_operation) add(&launch_records);
             break;
         case ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT:
             CHECK(call->size == sizeof(rocprofiler_buffer_tracing_hip_api_ext_record_t));
