@@ -29,7 +29,13 @@ fn tool(dir: &TestDir, name: &str) -> PathBuf {
     );
     let options = ["-shared", "-fPIC", "-Wl,--as-needed", &include, &called];
     let source = repository("tests/programs/abi/rocprofiler_sdk_tool.c");
-    compiled(dir, &[C, C11].concat(), &options, &source, &format!("lib{name}.so"))
+    compiled(
+        dir,
+        &[C, C11].concat(),
+        &options,
+        &source,
+        &format!("lib{name}.so"),
+    )
 }
 
 /// What a tool says of `kernels` kernels, as the client at a place.
@@ -68,7 +74,11 @@ fn tools_of_rocprofiler_sdk_are_loaded_in_their_order_into_programs_that_know_no
     let library = ROCPROFILER_SDK.library(&dir);
     let (first, second) = (tool(&dir, "first"), tool(&dir, "second"));
     let program = dir.program("lives");
-    let named = format!("{}:/nowhere/libtool.so:{}", first.display(), second.display());
+    let named = format!(
+        "{}:/nowhere/libtool.so:{}",
+        first.display(),
+        second.display()
+    );
     let mut command = dir.preloaded(Driver::Threaded, &library, &program, &["20"]);
     let ended = run(command.env("ROCP_TOOL_LIBRARIES", &named)).well();
     let text = ended.text();
@@ -81,7 +91,9 @@ fn tools_of_rocprofiler_sdk_are_loaded_in_their_order_into_programs_that_know_no
     // As a tool of a recording.
     let options = ["-q", "--tool", library.to_str().unwrap()];
     let mut command = dir.record_with(&options, Driver::Threaded, &program, &["20"]);
-    let text = run(command.env("ROCP_TOOL_LIBRARIES", &second)).well().text();
+    let text = run(command.env("ROCP_TOOL_LIBRARIES", &second))
+        .well()
+        .text();
     assert!(text.ends_with(&said("second", 0, 20)), "{text}");
 }
 
@@ -90,13 +102,26 @@ fn a_tool_of_rocprofiler_sdk_counts_on_the_simulated_gpu() {
     needs!(a_tool_of_rocprofiler_sdk_counts_on_the_simulated_gpu: Need::OpenClToolchain);
     let dir = TestDir::new();
     let library = ROCPROFILER_SDK.library(&dir);
-    let options = ["demo", "-q", "--steps", "1", "--tool", library.to_str().unwrap()];
+    let options = [
+        "demo",
+        "-q",
+        "--steps",
+        "1",
+        "--tool",
+        library.to_str().unwrap(),
+    ];
     let mut command = dir.gputrail(options);
     let ended = run(command.env("ROCP_TOOL_LIBRARIES", tool(&dir, "simulated"))).well();
     let text = ended.text();
     assert!(text.starts_with("simulated 0: "), "{text}");
-    assert!(text.ends_with("as many calls as callbacks, 0 bad\n"), "{text}");
-    assert!(!text.contains(" 0 kernels") && !text.contains(" 0 copies"), "{text}");
+    assert!(
+        text.ends_with("as many calls as callbacks, 0 bad\n"),
+        "{text}"
+    );
+    assert!(
+        !text.contains(" 0 kernels") && !text.contains(" 0 copies"),
+        "{text}"
+    );
 }
 
 #[test]

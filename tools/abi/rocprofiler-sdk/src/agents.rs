@@ -319,7 +319,9 @@ pub unsafe extern "C" fn rocprofiler_query_available_agents(
         refresh();
         let all: Vec<*const c_void> = {
             let listed = lock(&LISTED);
-            let descriptions = listed.iter().map(|one| core::ptr::from_ref(one.description));
+            let descriptions = listed
+                .iter()
+                .map(|one| core::ptr::from_ref(one.description));
             descriptions.map(|one| one.cast()).collect()
         };
         // SAFETY: the client's function for this, with as many agents as are said.

@@ -172,11 +172,8 @@ impl Buffer {
 
     /// Calls the client with records, on the buffer's thread.
     fn deliver(&self, mut batch: Batch) {
-        let mut headers: Vec<*mut RecordHeader> = batch
-            .headers
-            .iter_mut()
-            .map(core::ptr::from_mut)
-            .collect();
+        let mut headers: Vec<*mut RecordHeader> =
+            batch.headers.iter_mut().map(core::ptr::from_mut).collect();
         if let Some(function) = self.callback.function
             && !headers.is_empty()
         {

@@ -80,7 +80,10 @@ impl Ids {
 }
 
 /// The subscribers of a context. Those of streams come first, so that a stream is set before the call in it is told.
-pub fn subscribe(context: &Context, services: HashMap<Kind, CallbackService>) -> Result<Vec<Subscriber>, tool::Error> {
+pub fn subscribe(
+    context: &Context,
+    services: HashMap<Kind, CallbackService>,
+) -> Result<Vec<Subscriber>, tool::Error> {
     let told = Arc::new(Told {
         context: context.id,
         services,
@@ -93,11 +96,12 @@ pub fn subscribe(context: &Context, services: HashMap<Kind, CallbackService>) ->
             return Ok(());
         }
         let told = told.clone();
-        let subscribed = context
-            .gputrail
-            .call_back(operations, move |callback: Callback<'_>, word| {
-                tell(&told, callback, word);
-            });
+        let subscribed =
+            context
+                .gputrail
+                .call_back(operations, move |callback: Callback<'_>, word| {
+                    tell(&told, callback, word);
+                });
         subscribers.push(subscribed?);
         Ok::<(), tool::Error>(())
     };
@@ -156,10 +160,17 @@ impl Told {
             all.extend(objects::OF_CODE);
         }
         let of_markers = [Kind::MARKER_CORE_API, Kind::MARKER_CORE_RANGE_API];
-        if of_markers.iter().any(|kind| self.services.contains_key(kind)) {
+        if of_markers
+            .iter()
+            .any(|kind| self.services.contains_key(kind))
+        {
             let markers = tool::operations(Domain::MARKER).unwrap_or_default();
             // The others are no markers of ROCTx.
-            all.extend(markers.into_iter().filter(|one| (1..=5).contains(&one.number)));
+            all.extend(
+                markers
+                    .into_iter()
+                    .filter(|one| (1..=5).contains(&one.number)),
+            );
         }
         all
     }
@@ -319,7 +330,11 @@ impl Told {
                 let what = (kind, operation);
                 self.call(what, CallbackPhase::ENTER, of_call, &mut data, word);
             } else {
-                self.follow(copy.work.id, of_call.thread, Followed::Copy(operation, data));
+                self.follow(
+                    copy.work.id,
+                    of_call.thread,
+                    Followed::Copy(operation, data),
+                );
             }
         } else if let Some(completion) = callback.record::<Completion>()
             && let Some((thread, Followed::Copy(operation, mut data))) =
@@ -403,19 +418,32 @@ impl Told {
                 }
             }
             Some(Event::Begin) => {
-                let begun = lock(&self.ranges).begin(marker, external, 0);
+                let begun = lock(&self.ranges).begin(marker);
                 let ids = ids(begun.correlation);
-                self.call((kind, begun.operation), CallbackPhase::ENTER, ids, &mut data, word);
+                self.call(
+                    (kind, begun.operation),
+                    CallbackPhase::ENTER,
+                    ids,
+                    &mut data,
+                    word,
+                );
                 lock(&self.ranges).keep(marker, *word);
             }
             Some(Event::End(begun)) => {
-                data.arguments[0] = markers::message(begun.name).as_ptr().expose_provenance() as u64;
+                data.arguments[0] =
+                    markers::message(begun.name).as_ptr().expose_provenance() as u64;
                 *word = begun.data;
                 let ids = Ids {
                     thread: begun.thread.0.into(),
                     ..ids(begun.correlation)
                 };
-                self.call((kind, begun.operation), CallbackPhase::EXIT, ids, &mut data, word);
+                self.call(
+                    (kind, begun.operation),
+                    CallbackPhase::EXIT,
+                    ids,
+                    &mut data,
+                    word,
+                );
             }
             None => {}
         }
@@ -450,7 +478,9 @@ pub fn ancestor(callback: &Callback<'_>) -> u64 {
         let Ok(mut open) = open.try_borrow_mut() else {
             return 0;
         };
-        let known = open.iter().rposition(|call| call.correlation == correlation);
+        let known = open
+            .iter()
+            .rposition(|call| call.correlation == correlation);
         let place = match known {
             Some(place) => {
                 // What is left above it was left by longjmp or an exception.

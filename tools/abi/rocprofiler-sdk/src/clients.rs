@@ -168,7 +168,9 @@ pub fn find(forced: Option<Configure>) -> Vec<Client> {
         found.add(forced, "a client that forced its configuration");
     }
     let named = variable();
-    let paths = named.iter().flat_map(|all| all.as_bytes().split(|byte| *byte == b':'));
+    let paths = named
+        .iter()
+        .flat_map(|all| all.as_bytes().split(|byte| *byte == b':'));
     for path in paths.filter(|path| !path.is_empty()) {
         let text = String::from_utf8_lossy(path).into_owned();
         match opened(OsStr::from_bytes(path)) {
@@ -191,7 +193,8 @@ pub fn find(forced: Option<Configure>) -> Vec<Client> {
     if first.is_some() {
         for name in loaded_libraries() {
             // SAFETY: asks for a library that is loaded already.
-            let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+            let library =
+                unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
             let configure = NonNull::new(library).and_then(|library| symbol(library.as_ptr()));
             if let Some(configure) = configure.filter(is_others) {
                 found.add(configure, name.to_string_lossy());

@@ -202,7 +202,9 @@ impl Context {
     /// Puts what gputrail has recorded into the buffers.
     fn collect(&self) -> bool {
         let agents = lock(&self.services).agents.clone();
-        let of_agents = agents.iter().fold(true, |all, agent| agent.collect() && all);
+        let of_agents = agents
+            .iter()
+            .fold(true, |all, agent| agent.collect() && all);
         let of_live = self.live().is_none_or(|live| live.collect());
         of_agents && of_live
     }

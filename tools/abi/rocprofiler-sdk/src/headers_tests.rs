@@ -20,8 +20,16 @@ const OTHER_FIELDS: [(&str, &str, Option<&str>); 7] = [
     ("rocprofiler_agent_v0_t", "type_", Some("type")),
     ("rocprofiler_counter_info_v0_t", "flags", None),
     ("rocprofiler_counter_info_v1_t", "flags", None),
-    ("rocprofiler_pc_sampling_record_host_trap_v0_t", "wave", None),
-    ("rocprofiler_pc_sampling_record_stochastic_v0_t", "issue", None),
+    (
+        "rocprofiler_pc_sampling_record_host_trap_v0_t",
+        "wave",
+        None,
+    ),
+    (
+        "rocprofiler_pc_sampling_record_stochastic_v0_t",
+        "issue",
+        None,
+    ),
 ];
 
 fn include() -> PathBuf {
@@ -224,7 +232,10 @@ fn numbers() -> Vec<(String, i32)> {
     }
     for (prefix, operations) in [
         ("ROCPROFILER_HIP_RUNTIME_API_ID_", hip::runtime_operations()),
-        ("ROCPROFILER_HIP_COMPILER_API_ID_", hip::compiler_operations()),
+        (
+            "ROCPROFILER_HIP_COMPILER_API_ID_",
+            hip::compiler_operations(),
+        ),
     ] {
         for (number, name) in operations {
             all.push((format!("{prefix}{}", name.to_str().unwrap()), number));

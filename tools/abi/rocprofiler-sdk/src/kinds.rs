@@ -208,7 +208,11 @@ mod tests {
                 BufferTracingKind::NONE,
                 BufferTracingKind::CORRELATION_ID_RETIREMENT,
             ];
-            assert_eq!(of_buffer(*kind).is_err(), without.contains(kind), "{kind:?}");
+            assert_eq!(
+                of_buffer(*kind).is_err(),
+                without.contains(kind),
+                "{kind:?}"
+            );
         }
     }
 
@@ -220,11 +224,20 @@ mod tests {
             found.map(|(_, name)| name.to_str().unwrap())
         };
         use CallbackTracingKind as Kind;
-        assert_eq!(name(Kind::MEMORY_COPY, 2), Some("MEMORY_COPY_HOST_TO_DEVICE"));
-        assert_eq!(name(Kind::KERNEL_DISPATCH, 1), Some("KERNEL_DISPATCH_ENQUEUE"));
+        assert_eq!(
+            name(Kind::MEMORY_COPY, 2),
+            Some("MEMORY_COPY_HOST_TO_DEVICE")
+        );
+        assert_eq!(
+            name(Kind::KERNEL_DISPATCH, 1),
+            Some("KERNEL_DISPATCH_ENQUEUE")
+        );
         assert_eq!(name(Kind::HIP_STREAM, 3), Some("HIP_STREAM_SET"));
         assert_eq!(name(Kind::MARKER_CORE_API, 0), Some("roctxMarkA"));
         assert_eq!(name(Kind::MARKER_CORE_API, -1), None);
-        assert_eq!(name(Kind::RUNTIME_INITIALIZATION, 2), Some("RUNTIME_INITIALIZATION_HIP"));
+        assert_eq!(
+            name(Kind::RUNTIME_INITIALIZATION, 2),
+            Some("RUNTIME_INITIALIZATION_HIP")
+        );
     }
 }

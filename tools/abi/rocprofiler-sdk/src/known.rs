@@ -52,7 +52,8 @@ fn make_known(device: u64) {
         // SAFETY: an open library, and a text that ends with a 0.
         NonNull::new(unsafe { libc::dlsym(library.as_ptr(), name.as_ptr()) })
     };
-    let (Some(create), Some(release)) = (find(c"clCreateContext"), find(c"clReleaseContext")) else {
+    let (Some(create), Some(release)) = (find(c"clCreateContext"), find(c"clReleaseContext"))
+    else {
         return;
     };
     // SAFETY: OpenCL's functions of these names have these types.

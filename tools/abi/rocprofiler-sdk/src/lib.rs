@@ -186,7 +186,8 @@ pub extern "C" fn rocprofiler_get_status_name(status: Status) -> *const c_char {
         let name = status.name()?.to_str().ok()?;
         Some(kept(&format!("ROCPROFILER_STATUS_{name}")))
     });
-    name.flatten().map_or(std::ptr::null(), |name| name.as_ptr())
+    name.flatten()
+        .map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
 /// A sentence about a status, which lasts for ever; null if it is none.

@@ -17,7 +17,9 @@ use gputrail_rocprofiler::{
     KernelDispatchOperation, MemoryAllocationOperation, MemoryCopyOperation, TracingOperation,
 };
 use gputrail_tool::events::{kernel_dispatch, memory_allocation, memory_copy};
-use gputrail_tool::{self as tool, Batch, Buffer, BufferOptions, ExternalRequest, Policy, Subscriber};
+use gputrail_tool::{
+    self as tool, Batch, Buffer, BufferOptions, ExternalRequest, Policy, Subscriber,
+};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -197,29 +199,32 @@ fn supplier(context: &Context, services: &Services) -> Result<Option<Subscriber>
         return Ok(None);
     }
     let (id, services) = (context.id, services.clone());
-    let subscriber = context.gputrail.supply_external_ids(&operations, move |request: ExternalRequest<'_>| {
-        let what = match request.operation() {
-            kernel_dispatch::ENQUEUE | memory_copy::FILL_ENQUEUE => (
-                ExternalCorrelationRequestKind::KERNEL_DISPATCH,
-                KernelDispatchOperation::ENQUEUE.0,
-            ),
-            // The direction is not known yet.
-            memory_copy::COPY_ENQUEUE => (
-                ExternalCorrelationRequestKind::MEMORY_COPY,
-                MemoryCopyOperation::NONE.0,
-            ),
-            memory_allocation::ALLOCATE => (
-                ExternalCorrelationRequestKind::MEMORY_ALLOCATION,
-                MemoryAllocationOperation::ALLOCATE.0,
-            ),
-            memory_allocation::FREE => (
-                ExternalCorrelationRequestKind::MEMORY_ALLOCATION,
-                MemoryAllocationOperation::FREE.0,
-            ),
-            call => request_for_call(&requests, &services, call)?,
-        };
-        asked(&requests, id, request, what)
-    })?;
+    let subscriber = context.gputrail.supply_external_ids(
+        &operations,
+        move |request: ExternalRequest<'_>| {
+            let what = match request.operation() {
+                kernel_dispatch::ENQUEUE | memory_copy::FILL_ENQUEUE => (
+                    ExternalCorrelationRequestKind::KERNEL_DISPATCH,
+                    KernelDispatchOperation::ENQUEUE.0,
+                ),
+                // The direction is not known yet.
+                memory_copy::COPY_ENQUEUE => (
+                    ExternalCorrelationRequestKind::MEMORY_COPY,
+                    MemoryCopyOperation::NONE.0,
+                ),
+                memory_allocation::ALLOCATE => (
+                    ExternalCorrelationRequestKind::MEMORY_ALLOCATION,
+                    MemoryAllocationOperation::ALLOCATE.0,
+                ),
+                memory_allocation::FREE => (
+                    ExternalCorrelationRequestKind::MEMORY_ALLOCATION,
+                    MemoryAllocationOperation::FREE.0,
+                ),
+                call => request_for_call(&requests, &services, call)?,
+            };
+            asked(&requests, id, request, what)
+        },
+    )?;
     Ok(Some(subscriber))
 }
 

@@ -83,8 +83,6 @@ pub struct Begun {
     pub time: u64,
     /// Its number among calls.
     pub correlation: u64,
-    /// The external id then.
-    pub external: u64,
     /// The data of its callbacks.
     pub data: u64,
     /// Its message.
@@ -133,7 +131,7 @@ impl Ranges {
     }
 
     /// Adds a range that `marker` begins.
-    pub fn begin(&mut self, marker: &Marker, external: u64, data: u64) -> Begun {
+    pub fn begin(&mut self, marker: &Marker) -> Begun {
         let is_pushed = marker.what == MarkerKind::PUSH;
         let operation = match is_pushed {
             true => MarkerCoreRangeApi::roctxThreadRangeA,
@@ -143,8 +141,7 @@ impl Ranges {
             operation: operation.0,
             time: marker.time.0,
             correlation: new_correlation(),
-            external,
-            data,
+            data: 0,
             name: marker.name,
             thread: marker.thread,
             level: marker.level(),
@@ -239,7 +236,7 @@ mod tests {
         let mut ranges = Ranges::default();
         let ends = all.iter().filter_map(|one| match ranges.event(one) {
             Some(Event::Begin) => {
-                ranges.begin(one, 0, 0);
+                ranges.begin(one);
                 None
             }
             Some(Event::End(begun)) => Some(Some(begun.time)),

@@ -119,7 +119,9 @@ fn loaded(object: &CodeObject, code: &[u8]) -> CodeObjectLoadData {
 fn lasting(object: &CodeObject, uri: String) -> *const core::ffi::c_char {
     static URIS: LazyLock<Mutex<HashMap<u32, &'static CStr>>> = LazyLock::new(Mutex::default);
     let mut uris = lock(&URIS);
-    uris.entry(object.id.0).or_insert_with(|| kept(&uri)).as_ptr()
+    uris.entry(object.id.0)
+        .or_insert_with(|| kept(&uri))
+        .as_ptr()
 }
 
 fn symbol(kernel: &KernelSymbol) -> KernelSymbolData {

@@ -83,7 +83,12 @@ fn tell_fill(context: &Context) {
         ..unsafe { core::mem::zeroed() }
     };
     let register = CodeObjectOperation::DEVICE_KERNEL_SYMBOL_REGISTER;
-    call(context, (kind, register.0), CallbackPhase::LOAD, &mut kernel);
+    call(
+        context,
+        (kind, register.0),
+        CallbackPhase::LOAD,
+        &mut kernel,
+    );
 }
 
 fn tell(context: &Context) {

@@ -83,10 +83,7 @@ impl Worker {
     }
 
     /// [`Worker::give`], and waits until it is done. Not on the thread itself.
-    pub fn do_now<T: Send + 'static>(
-        &self,
-        job: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
+    pub fn do_now<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let (done, answer) = std::sync::mpsc::channel();
         self.give(move || {
             let _ = done.send(job());
@@ -122,9 +119,7 @@ pub fn first() -> Answer<Arc<Worker>> {
 ///
 /// `thread` is null or a place for a handle.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_create_callback_thread(
-    thread: *mut CallbackThread,
-) -> Status {
+pub unsafe extern "C" fn rocprofiler_create_callback_thread(thread: *mut CallbackThread) -> Status {
     api(|| {
         if load::is_initialised() {
             return Err(Status::ERROR_CONFIGURATION_LOCKED);

@@ -47,7 +47,9 @@ impl Translator {
         let services = services.buffers.iter();
         let own = services.filter(|(_, service)| service.buffer.context == context);
         Translator {
-            services: own.map(|(kind, service)| (*kind, service.clone())).collect(),
+            services: own
+                .map(|(kind, service)| (*kind, service.clone()))
+                .collect(),
             arguments: None,
             ranges: Ranges::default(),
         }
@@ -159,10 +161,7 @@ impl Translator {
         let kept = self.arguments.take().filter(|kept| {
             (kept.correlation, kept.operation) == (call.correlation, call.operation)
         });
-        let arguments = kept.map_or_else(
-            || shown.recorded(std::iter::empty()),
-            |kept| kept.values,
-        );
+        let arguments = kept.map_or_else(|| shown.recorded(std::iter::empty()), |kept| kept.values);
         let operation = shown.operation(&arguments);
         if let Some(service) = self.service(Kind::HIP_RUNTIME_API, operation) {
             let record = record(Kind::HIP_RUNTIME_API, operation);
@@ -306,7 +305,7 @@ impl Translator {
                 (mark, markers::new_correlation(), now)
             }
             Some(Event::Begin) => {
-                self.ranges.begin(marker, 0, 0);
+                self.ranges.begin(marker);
                 return;
             }
             Some(Event::End(begun)) => (begun.operation, begun.correlation, begun.time),

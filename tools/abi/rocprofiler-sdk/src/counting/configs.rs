@@ -39,11 +39,7 @@ pub fn config(id: CounterConfigId) -> Answer<Arc<Config>> {
 }
 
 impl Config {
-    fn new(
-        agent: AgentId,
-        ids: &[CounterId],
-        base: Option<Arc<Config>>,
-    ) -> Answer<Config> {
+    fn new(agent: AgentId, ids: &[CounterId], base: Option<Arc<Config>>) -> Answer<Config> {
         if agent == agents::host() {
             return Err(Status::ERROR_METRIC_NOT_VALID_FOR_AGENT);
         }
@@ -52,7 +48,9 @@ impl Config {
         catalogue::of_device(device)?;
         let mut counters: Vec<&'static KnownCounter> = Vec::new();
         let named = ids.iter().map(|id| found(*id));
-        let inherited = base.iter().flat_map(|base| base.counters.iter().copied().map(Ok));
+        let inherited = base
+            .iter()
+            .flat_map(|base| base.counters.iter().copied().map(Ok));
         for counter in named.chain(inherited) {
             let counter: &'static KnownCounter = counter?;
             if !counter.is_of(device) {
@@ -116,7 +114,9 @@ pub unsafe extern "C" fn rocprofiler_create_counter_config(
 #[unsafe(no_mangle)]
 pub extern "C" fn rocprofiler_destroy_counter_config(config: CounterConfigId) -> Status {
     api(|| {
-        let gone = lock(&CONFIGS).as_mut().and_then(|all| all.remove(&config.handle));
+        let gone = lock(&CONFIGS)
+            .as_mut()
+            .and_then(|all| all.remove(&config.handle));
         // Outside of the lock: dropping a set calls the library.
         drop(gone);
         Ok(())

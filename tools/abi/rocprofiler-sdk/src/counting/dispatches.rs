@@ -214,7 +214,11 @@ pub fn is_configured(context: ContextId) -> bool {
 }
 
 impl Dispatches {
-    fn new(context: ContextId, choose: Client<DispatchCountingCallback>, taker: Taker) -> Arc<Self> {
+    fn new(
+        context: ContextId,
+        choose: Client<DispatchCountingCallback>,
+        taker: Taker,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|own| Dispatches {
             context,
             choose,
@@ -267,7 +271,10 @@ impl Dispatches {
             dispatch_info: info,
         };
         let (mut chosen, mut user) = (CounterConfigId::default(), UserData::from(0));
-        let Client { function, data: own } = self.choose;
+        let Client {
+            function,
+            data: own,
+        } = self.choose;
         // SAFETY: the client's function for this, with places for its answers and its data.
         unsafe { function(data, &raw mut chosen, &raw mut user, own) };
         let config = config(chosen).ok();

@@ -196,9 +196,9 @@ impl Shown {
         };
         let range = places(&["work_dim", "global_work_size", "local_work_size"]);
         let pattern = places(&["pattern", "pattern_size"]);
-        let blocking = row.blocking.and_then(|(argument, function)| {
-            Some((place(argument)?, Numbered::new(function)?))
-        });
+        let blocking = row
+            .blocking
+            .and_then(|(argument, function)| Some((place(argument)?, Numbered::new(function)?)));
         Some(Shown {
             shown: Numbered::new(row.shown)?,
             blocking,
@@ -221,7 +221,10 @@ impl Shown {
             Source::Element { array, .. } => Some(*array),
             _ => None,
         });
-        let of_range = self.range.iter().flat_map(|[_, grid, block]| [*grid, *block]);
+        let of_range = self
+            .range
+            .iter()
+            .flat_map(|[_, grid, block]| [*grid, *block]);
         let of_pattern = self.pattern.iter().map(|[pattern, _]| *pattern);
         for array in of_sources.chain(of_range).chain(of_pattern) {
             values[array] = 0;

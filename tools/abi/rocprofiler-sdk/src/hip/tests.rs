@@ -18,7 +18,12 @@ fn each_function_of_hip_has_a_number_and_fits_into_the_arguments() {
 #[test]
 fn each_row_has_a_value_for_each_parameter() {
     for row in ROWS {
-        assert_eq!(row.values.len(), row.shown.parameters.len(), "{}", row.function);
+        assert_eq!(
+            row.values.len(),
+            row.shown.parameters.len(),
+            "{}",
+            row.function
+        );
         let blocking = row.blocking.map(|(_, function)| function);
         for (of, same) in blocking.iter().flat_map(|blocking| {
             let parameters = |of: &'static HipFunction| of.parameters.iter();
@@ -39,7 +44,10 @@ fn arguments_lie_where_c_puts_them() {
     let launch = places(&functions::hipModuleLaunchKernel);
     assert_eq!(launch, [0, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56]);
     assert_eq!(places(&functions::hipMemcpyAsync), [0, 8, 16, 24, 32]);
-    assert_eq!(places(&functions::hipMemcpyPeerAsync), [0, 8, 16, 24, 32, 40]);
+    assert_eq!(
+        places(&functions::hipMemcpyPeerAsync),
+        [0, 8, 16, 24, 32, 40]
+    );
 }
 
 #[test]

@@ -24,7 +24,13 @@ fn prefix(agent: AgentId) -> Option<String> {
     let text = |id| gputrail_tool::string(id).unwrap_or_default();
     let name = format!("{} {}", text(described.platform), text(described.name));
     // The system writes names of a word each.
-    let word = |one: char| if one.is_ascii_alphanumeric() { one } else { '-' };
+    let word = |one: char| {
+        if one.is_ascii_alphanumeric() {
+            one
+        } else {
+            '-'
+        }
+    };
     let name: String = name.chars().take(48).map(word).collect();
     // SAFETY: asks for a number.
     let user = unsafe { libc::geteuid() };
@@ -72,8 +78,8 @@ pub fn claim(agent: AgentId, request: Request) -> Answer<Option<Claim>> {
         return Ok(None);
     };
     let name = prefix + &suffix(request, std::process::id());
-    let bound = SocketAddr::from_abstract_name(name)
-        .and_then(|address| UnixDatagram::bind_addr(&address));
+    let bound =
+        SocketAddr::from_abstract_name(name).and_then(|address| UnixDatagram::bind_addr(&address));
     // Looked for when the own one is seen: of two processes at a time, one at least sees the other.
     match elsewhere(agent) {
         Some(other) if other != request => Err(Status::ERROR_NOT_AVAILABLE),

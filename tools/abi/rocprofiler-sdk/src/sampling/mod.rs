@@ -252,7 +252,9 @@ fn configure(
     });
     let claim = claims::claim(device, request)?;
     let own = sampling.buffer(context, to)?;
-    let sampled = context.gputrail.sample(&own, device, request, Deliver::Samples);
+    let sampled = context
+        .gputrail
+        .sample(&own, device, request, Deliver::Samples);
     sampled.map_err(failed)?;
     lock(&sampling.agents).push(SampledAgent {
         agent,
@@ -350,7 +352,8 @@ fn stochastic(sample: &StochasticSample) -> PcSamplingStochasticRecord {
 /// The name of a constant, which lasts for ever; null if there is none.
 fn full_name(prefix: &str, name: Option<&core::ffi::CStr>) -> *const c_char {
     let name = contained(|| Some(kept(&format!("{prefix}_{}", name?.to_str().ok()?))));
-    name.flatten().map_or(std::ptr::null(), |name| name.as_ptr())
+    name.flatten()
+        .map_or(std::ptr::null(), |name| name.as_ptr())
 }
 
 /// The name of an instruction type's constant, which lasts for ever; null if it is none.
