@@ -3,6 +3,7 @@
 #include <rocprofiler-sdk/registration.h>
 #include <rocprofiler-sdk/rocprofiler.h>
 #include <stdio.h>
+#include <string.h>
 
 #ifndef NAME
 #define NAME "tool"
@@ -36,8 +37,12 @@ static void take(rocprofiler_context_id_t context, rocprofiler_buffer_id_t from,
 static void tell(rocprofiler_callback_tracing_record_t record, rocprofiler_user_data_t *word, void *data) {
     (void)word, (void)data;
     if (record.kind == ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT) {
-        symbols += record.operation == ROCPROFILER_CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER
-            && record.phase == ROCPROFILER_CALLBACK_PHASE_LOAD;
+        if (record.operation == ROCPROFILER_CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER
+            && record.phase == ROCPROFILER_CALLBACK_PHASE_LOAD) {
+            const rocprofiler_callback_tracing_code_object_kernel_symbol_register_data_t *kernel = record.payload;
+            /* It is there without a kernel of the program's. */
+            symbols += strcmp(kernel->kernel_name, "gputrail_fill") != 0;
+        }
     } else {
         __atomic_add_fetch(&callbacks, record.phase == ROCPROFILER_CALLBACK_PHASE_ENTER, __ATOMIC_SEQ_CST);
     }
