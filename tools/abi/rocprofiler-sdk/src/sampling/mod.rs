@@ -21,7 +21,8 @@
 //! | `CONFIGURATION_LOCKED`, `CONTEXT_NOT_FOUND`, `BUFFER_NOT_FOUND`, `AGENT_NOT_FOUND` | as of other services |
 //!
 //! `ROCPROFILER_PC_SAMPLING_BETA_ENABLED` is not needed. Intervals in time are nanoseconds. `flags` has no effect. What a sample does
-//! not tell is 0. Dropped samples are in the drops of the buffer.
+//! not tell is 0. Dropped samples are in the drops of the buffer. On processors, `code_object_id` is that of the file in which the
+//! runtime has the kernel; no callback on code objects tells of it.
 
 mod claims;
 
