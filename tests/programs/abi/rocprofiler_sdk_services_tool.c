@@ -36,24 +36,35 @@ static rocprofiler_status_t see_agents(rocprofiler_agent_version_t version, cons
 }
 
 #ifdef SAMPLING
-static int trapped, stochastic, issued, with_counters, with_external, reasons[32];
+static int trapped, stochastic, issued, with_counters, reasons[32];
 
+/* The device has both methods. */
 static rocprofiler_status_t see(const rocprofiler_pc_sampling_configuration_t *all, size_t number, void *data) {
+    int by_host = 0, by_device = 0;
+    size_t place;
     (void)data;
-    CHECK(number == 2);
-    if (number != 2) return ROCPROFILER_STATUS_SUCCESS;
-    CHECK(all[0].method == ROCPROFILER_PC_SAMPLING_METHOD_HOST_TRAP && all[0].unit == ROCPROFILER_PC_SAMPLING_UNIT_TIME);
-    CHECK(all[0].min_interval == 1000 && all[0].flags == ROCPROFILER_PC_SAMPLING_CONFIGURATION_FLAGS_NONE);
-    CHECK(all[1].method == ROCPROFILER_PC_SAMPLING_METHOD_STOCHASTIC && all[1].unit == ROCPROFILER_PC_SAMPLING_UNIT_CYCLES);
-    CHECK(all[1].min_interval == 256 && all[1].flags == ROCPROFILER_PC_SAMPLING_CONFIGURATION_FLAGS_INTERVAL_POW2);
+    for (place = 0; place < number; place++) {
+        const rocprofiler_pc_sampling_configuration_t *one = &all[place];
+        CHECK(one->size == sizeof *one && one->min_interval < one->max_interval);
+        if (one->method == ROCPROFILER_PC_SAMPLING_METHOD_HOST_TRAP) {
+            by_host++;
+            CHECK(one->unit == ROCPROFILER_PC_SAMPLING_UNIT_TIME && one->min_interval == 1000);
+            CHECK(one->flags == ROCPROFILER_PC_SAMPLING_CONFIGURATION_FLAGS_NONE);
+        } else if (one->unit == ROCPROFILER_PC_SAMPLING_UNIT_CYCLES) {
+            by_device++;
+            CHECK(one->method == ROCPROFILER_PC_SAMPLING_METHOD_STOCHASTIC && one->min_interval == 256);
+            CHECK(one->flags == ROCPROFILER_PC_SAMPLING_CONFIGURATION_FLAGS_INTERVAL_POW2);
+        }
+    }
+    CHECK(by_host == 1 && by_device == 1);
     return ROCPROFILER_STATUS_SUCCESS;
 }
 
 static void take(rocprofiler_context_id_t context, rocprofiler_buffer_id_t from, rocprofiler_record_header_t **headers, size_t number,
     void *data, uint64_t drops) {
     size_t place;
-    (void)context, (void)from, (void)data;
-    CHECK(drops == 0);
+    /* The device drops samples when its buffer is full. */
+    (void)context, (void)from, (void)data, (void)drops;
     for (place = 0; place < number; place++) {
         CHECK(headers[place]->category == ROCPROFILER_BUFFER_CATEGORY_PC_SAMPLING);
         if (headers[place]->kind == ROCPROFILER_PC_SAMPLING_RECORD_HOST_TRAP_V0_SAMPLE) {
@@ -61,6 +72,9 @@ static void take(rocprofiler_context_id_t context, rocprofiler_buffer_id_t from,
             CHECK(sample->size == sizeof *sample && sample->timestamp > 0 && sample->dispatch_id != 0 && sample->exec_mask != 0);
             CHECK(sample->correlation_id.internal != 0 && sample->pc.code_object_id != 0);
             trapped++;
+        } else if (headers[place]->kind == ROCPROFILER_PC_SAMPLING_RECORD_INVALID_SAMPLE) {
+            const rocprofiler_pc_sampling_record_invalid_t *sample = headers[place]->payload;
+            CHECK(sample->size == sizeof *sample);
         } else {
             const rocprofiler_pc_sampling_record_stochastic_v0_t *sample = headers[place]->payload;
             CHECK(headers[place]->kind == ROCPROFILER_PC_SAMPLING_RECORD_STOCHASTIC_V0_SAMPLE && sample->size == sizeof *sample);
@@ -88,24 +102,31 @@ static void configure(rocprofiler_context_id_t context) {
     const rocprofiler_pc_sampling_method_t by_device = ROCPROFILER_PC_SAMPLING_METHOD_STOCHASTIC;
     const rocprofiler_pc_sampling_unit_t time = ROCPROFILER_PC_SAMPLING_UNIT_TIME, cycles = ROCPROFILER_PC_SAMPLING_UNIT_CYCLES;
     EXPECT(rocprofiler_create_buffer(context, 1 << 20, 1 << 19, ROCPROFILER_BUFFER_POLICY_LOSSLESS, take, NULL, &buffer), SUCCESS);
-    CHECK(gpu_count == 2);
-    if (gpu_count != 2) return;
+    CHECK(gpu_count > 0);
     EXPECT(rocprofiler_query_pc_sampling_agent_configurations(gpus[0], see, NULL), SUCCESS);
     /* Not a power of two; in another unit. */
     EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_device, cycles, 1000, buffer, 0), ERROR_INVALID_ARGUMENT);
-    EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_device, time, 1024, buffer, 0), ERROR_INVALID_ARGUMENT);
+    EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_device, time, 1024, buffer, 0), ERROR_NOT_AVAILABLE);
+#ifdef HOST_TRAP
+    EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_host, time, 1000, buffer, 0), SUCCESS);
+    EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_device, cycles, 1024, buffer, 0), ERROR_NOT_AVAILABLE);
+#else
     EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_device, cycles, 1024, buffer, 0), SUCCESS);
     EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_host, time, 1000, buffer, 0), ERROR_NOT_AVAILABLE);
-    EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[1], by_host, time, 5000, buffer, 0), SUCCESS);
+#endif
 }
 
 static void say(void) {
     int reason, kinds = 0;
     for (reason = 0; reason < 32; reason++) kinds += reasons[reason] > 0;
-    printf("sampling: %s by host trap, %s stochastic, %s, %s, %s, %d bad\n", trapped > 100 ? "many" : "few",
-        stochastic > 100 ? "many" : "few", issued > 0 && issued < stochastic ? "some issued" : "all or none issued",
-        kinds > 2 ? "several reasons" : "few reasons", with_counters > 0 ? "memory counters" : "no memory counters", bad);
-    if (trapped <= 100 || stochastic <= 100 || kinds <= 2) printf("%d, %d, %d, %d\n", trapped, stochastic, issued, kinds);
+#ifdef HOST_TRAP
+    printf("sampling: %s by host trap, %d others, %d bad\n", trapped > 100 ? "many" : "few", stochastic, bad);
+#else
+    printf("sampling: %s stochastic, %d others, %s, %s, %s, %d bad\n", stochastic > 100 ? "many" : "few", trapped,
+        issued > 0 && issued < stochastic ? "some issued" : "all or none issued", kinds > 2 ? "several reasons" : "few reasons",
+        with_counters > 0 ? "memory counters" : "no memory counters", bad);
+#endif
+    (void)kinds;
 }
 #else
 enum { MOST = 64 };
@@ -179,7 +200,7 @@ static void choose_for_device(rocprofiler_context_id_t context, rocprofiler_agen
     rocprofiler_device_counting_agent_cb_t set, void *data) {
     (void)data;
     CHECK(agent.handle == gpus[0].handle);
-    EXPECT(set(context, second_config), ERROR_AGENT_MISMATCH);
+    if (gpu_count > 1) EXPECT(set(context, second_config), ERROR_AGENT_MISMATCH);
     EXPECT(set(context, config), SUCCESS);
 }
 
@@ -189,14 +210,13 @@ static void configure(rocprofiler_context_id_t context) {
     rocprofiler_counter_id_t some[5];
     rocprofiler_counter_config_id_t too_much = {0};
     of_dispatches = context;
-    CHECK(gpu_count == 2);
-    if (gpu_count != 2) return;
+    CHECK(gpu_count > 0);
     EXPECT(rocprofiler_iterate_agent_supported_counters(gpus[0], see_counters, NULL), SUCCESS);
     CHECK(waves.handle != 0 && vector.handle != 0 && hits.handle != 0 && misses.handle != 0 && miss_instances > 1);
     EXPECT(rocprofiler_create_counter("ALL_MISSES", 10, expression, sizeof expression - 1, "", 0, gpus[0], &all_misses), SUCCESS);
     some[0] = waves, some[1] = vector, some[2] = hits, some[3] = misses, some[4] = all_misses;
     EXPECT(rocprofiler_create_counter_config(gpus[0], some, 5, &config), SUCCESS);
-    EXPECT(rocprofiler_create_counter_config(gpus[1], some, 1, &second_config), SUCCESS);
+    if (gpu_count > 1) EXPECT(rocprofiler_create_counter_config(gpus[1], some, 1, &second_config), SUCCESS);
     EXPECT(rocprofiler_create_counter_config(gpus[0], of_sq, sq_count, &too_much), ERROR_EXCEEDS_HW_LIMIT);
     EXPECT(rocprofiler_create_context(&of_devices), SUCCESS);
     EXPECT(rocprofiler_configure_device_counting_service(of_devices, none, gpus[0], choose_for_device, NULL), SUCCESS);

@@ -14,8 +14,8 @@
 //!
 //! | status of `configure` | reason |
 //! |---|---|
-//! | `NOT_AVAILABLE` | constraints 1, 2 and 4; the agent does not have the method, or cannot be sampled, as the host |
-//! | `INVALID_ARGUMENT` | a method, a unit, or an interval that the agent cannot do |
+//! | `NOT_AVAILABLE` | constraints 1, 2 and 4; the agent does not have the method with this unit, or cannot be sampled, as the host |
+//! | `INVALID_ARGUMENT` | no method or unit; an interval that the agent cannot do |
 //! | `INCOMPATIBLE_KERNEL` | the system does not allow it: perf events are missing or forbidden |
 //! | `ERROR` | it allows it, and it failed, for want of open files say |
 //! | `CONFIGURATION_LOCKED`, `CONTEXT_NOT_FOUND`, `BUFFER_NOT_FOUND`, `AGENT_NOT_FOUND` | as of other services |
