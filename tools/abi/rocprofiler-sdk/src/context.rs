@@ -10,6 +10,7 @@ use crate::live::Live;
 use crate::load;
 use crate::place::Place;
 use crate::result::{Answer, api, failed};
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use gputrail_abi::lock;
 use gputrail_rocprofiler::{
@@ -126,7 +127,16 @@ pub fn all() -> Vec<Arc<Context>> {
 /// Puts what gputrail has recorded for a context into its buffers. `false` within a callback of gputrail's, where that is not
 /// possible.
 pub fn collect(id: ContextId) -> bool {
-    found(id).map_or(true, |context| context.collect())
+    thread_local! {
+        static COLLECTS: Cell<bool> = const { Cell::new(false) };
+    }
+    // gputrail itself may be a client, which flushes its buffers here whenever one of gputrail's is flushed.
+    if COLLECTS.replace(true) {
+        return true;
+    }
+    let is_possible = found(id).map_or(true, |context| context.collect());
+    COLLECTS.set(false);
+    is_possible
 }
 
 impl Context {
