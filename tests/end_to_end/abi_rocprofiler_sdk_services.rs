@@ -28,8 +28,21 @@ fn said_of_the_demo(what: &[&str]) -> String {
     let mut options = vec!["-shared", "-fPIC", "-Wl,--as-needed", &include];
     options.extend(what);
     let source = repository("tests/programs/abi/rocprofiler_sdk_services_tool.c");
-    let tool = compiled(&dir, &[C, C11].concat(), &options, &source, "libservices.so");
-    let options = ["demo", "-q", "--steps", "1", "--tool", library.to_str().unwrap()];
+    let tool = compiled(
+        &dir,
+        &[C, C11].concat(),
+        &options,
+        &source,
+        "libservices.so",
+    );
+    let options = [
+        "demo",
+        "-q",
+        "--steps",
+        "1",
+        "--tool",
+        library.to_str().unwrap(),
+    ];
     let mut command = dir.gputrail(options);
     let ended = run(command.env("ROCP_TOOL_LIBRARIES", tool)).well();
     assert_eq!(ended.stderr, "");
@@ -89,6 +102,12 @@ fn a_tool_of_rocprofiler_sdk_samples_the_simulated_gpu_by_both_methods() {
 #[test]
 fn a_tool_of_rocprofiler_sdk_counts_each_instance_of_the_simulated_gpu() {
     needs!(a_tool_of_rocprofiler_sdk_counts_each_instance_of_the_simulated_gpu: Need::OpenClToolchain);
-    assert_eq!(said_of_the_demo(&[]), "counting: many dispatches, waves, 0 bad\n");
-    assert_eq!(said_of_the_demo(&["-DDEVICES"]), "device: samples, waves, 0 bad\n");
+    assert_eq!(
+        said_of_the_demo(&[]),
+        "counting: many dispatches, waves, 0 bad\n"
+    );
+    assert_eq!(
+        said_of_the_demo(&["-DDEVICES"]),
+        "device: samples, waves, 0 bad\n"
+    );
 }
