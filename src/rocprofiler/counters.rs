@@ -91,3 +91,7 @@ layouts! { COUNTER_LAYOUTS:
 pub const IS_CONSTANT: u8 = 1;
 /// A flag of counters: the value follows from an expression.
 pub const IS_DERIVED: u8 = 2;
+
+/// The dimension of a counter's instances. The others are those of the hardware around them: 1 XCC, 2 AID, 3 shader engine, 4 agent,
+/// 5 shader array, 6 WGP; 0 is all of them together.
+pub const DIMENSION_INSTANCE: CounterDimensionId = 7;

@@ -34,7 +34,9 @@ impl Abi {
         let library = dir.join(self.library);
         if !library.exists() {
             let (name, _) = self.library.split_once(".so").expect("a library");
-            std::fs::copy(built(&["--lib"], &format!("{name}.so")), &library).unwrap();
+            // The names of cargo's files have no hyphens.
+            let file = format!("{}.so", name.replace('-', "_"));
+            std::fs::copy(built(&["--lib"], &file), &library).unwrap();
         }
         library
     }

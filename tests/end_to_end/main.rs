@@ -4,6 +4,8 @@
 mod abi;
 mod abi_cupti;
 mod abi_cupti_counting;
+mod abi_rocprofiler_sdk;
+mod abi_rocprofiler_sdk_services;
 mod bad_input;
 mod building;
 mod c_api;

@@ -33,6 +33,8 @@ pub enum Need {
     Cupti,
     /// NVIDIA's assembler of PTX.
     Ptxas,
+    /// AMD's headers of rocprofiler-sdk, as far as PyPI's triton has them.
+    RocprofilerHeaders,
     /// LLVM's runtime of OpenMP, which works with programs of GCC, and GCC.
     OpenMp,
     /// A program on the search path.
@@ -64,6 +66,7 @@ impl Need {
             Self::PythonBindings => on_path("python3") && tools().join("python").exists(),
             Self::Cupti => tools().join("cupti").exists(),
             Self::Ptxas => tools().join("ptxas").exists(),
+            Self::RocprofilerHeaders => tools().join("rocprofiler-headers").exists(),
             Self::DuckDb => on_path("python3") && tools().join("duckdb").exists(),
             Self::Nvtx => on_path("python3") && on_path("c++") && tools().join("nvtx").exists(),
             Self::OpenMp => {
@@ -95,6 +98,7 @@ impl fmt::Display for Need {
             Self::DuckDb => f.write_str("DuckDB for Python"),
             Self::Cupti => f.write_str("NVIDIA's wheels of CUPTI"),
             Self::Ptxas => f.write_str("NVIDIA's ptxas"),
+            Self::RocprofilerHeaders => f.write_str("AMD's headers of rocprofiler-sdk"),
             Self::PythonBindings => f.write_str("the Python bindings of Perfetto's messages"),
             Self::Nvtx => f.write_str("NVTX for Python and C++"),
             Self::OpenMp => f.write_str("gcc and LLVM's runtime of OpenMP"),

@@ -1,0 +1,519 @@
+//! Callbacks of clients: what gputrail's subscribers are told, as the API tells it.
+//!
+//! Calls, enqueues, allocations, objects and markers are told on the thread that makes the call. A completion is told on a thread that
+//! the runtime chooses, with the thread of the enqueue in its record. Of a copy, the enter comes with its enqueue, and the exit with
+//! its completion; a copy that the runtime refuses has no exit. What a callback itself calls is not told of.
+
+use crate::context::{CallbackService, Context};
+use crate::hip::{self, Arguments, HipData};
+use crate::markers::{self, Event, MarkerData, Ranges};
+use crate::objects;
+use crate::{kinds, payload};
+use core::ffi::c_void;
+use gputrail_abi::lock;
+use gputrail_record::{
+    Allocation, Completion, Domain, KernelDispatch, Marker, MemoryCopy, MemorySet, Operation,
+    WorkId,
+};
+use gputrail_rocprofiler::{
+    CallbackPhase, CallbackTracingKind as Kind, CallbackTracingRecord, ContextId, CorrelationId,
+    KernelDispatchData, KernelDispatchInfo, KernelDispatchOperation, MarkerCoreRangeApi,
+    MemoryAllocationData, MemoryCopyData, TracingOperation, UserData,
+};
+use gputrail_tool::events::{kernel_dispatch, memory_allocation, memory_copy};
+use gputrail_tool::{self as tool, Callback, Phase, Subscriber};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// The most arguments of a call of a kind of gputrail's.
+const ARGUMENTS: usize = 20;
+/// Work that is followed at a time. The completions of more are not told.
+const MAX_FOLLOWED: usize = 1 << 16;
+
+/// What a callback on a call of OpenCL or of the simulated GPU's runtime is given (`rocprofiler_gputrail_call_data_t`).
+#[repr(C)]
+struct CallData {
+    size: u64,
+    count: u64,
+    arguments: [u64; ARGUMENTS],
+    result: u64,
+}
+
+/// Work whose completion is told.
+#[derive(Copy, Clone)]
+enum Followed {
+    Kernel(KernelDispatchInfo),
+    Copy(TracingOperation, MemoryCopyData),
+}
+
+/// What the clients of one context are told.
+pub struct Told {
+    context: ContextId,
+    services: HashMap<Kind, CallbackService>,
+    /// Work that has been enqueued, with its thread.
+    followed: Mutex<HashMap<WorkId, (u64, Followed)>>,
+    ranges: Mutex<Ranges>,
+}
+
+/// The ids of a callback.
+#[derive(Copy, Clone)]
+pub struct Ids {
+    /// The thread.
+    pub thread: u64,
+    /// The call.
+    pub correlation: CorrelationId,
+}
+
+impl Ids {
+    /// Those of a callback of gputrail's, within the call around it.
+    fn of(callback: &Callback<'_>, ancestor: u64) -> Ids {
+        Ids {
+            thread: callback.thread().0.into(),
+            correlation: CorrelationId {
+                internal: callback.correlation().0,
+                external: UserData::from(callback.external().0),
+                ancestor,
+            },
+        }
+    }
+}
+
+/// The subscribers of a context. Those of streams come first, so that a stream is set before the call in it is told.
+pub fn subscribe(
+    context: &Context,
+    services: HashMap<Kind, CallbackService>,
+) -> Result<Vec<Subscriber>, tool::Error> {
+    let told = Arc::new(Told {
+        context: context.id,
+        services,
+        followed: Mutex::default(),
+        ranges: Mutex::default(),
+    });
+    let mut subscribers = Vec::new();
+    let mut add = |operations: &[Operation], tell: fn(&Told, Callback<'_>, &mut u64)| {
+        if operations.is_empty() {
+            return Ok(());
+        }
+        let told = told.clone();
+        let subscribed =
+            context
+                .gputrail
+                .call_back(operations, move |callback: Callback<'_>, word| {
+                    tell(&told, callback, word);
+                });
+        subscribers.push(subscribed?);
+        Ok::<(), tool::Error>(())
+    };
+    if let Some(service) = told.services.get(&Kind::HIP_STREAM) {
+        add(&objects::of_streams(&service.operations), objects::stream)?;
+    }
+    add(&told.operations(), Told::tell)?;
+    add(&told.own_calls(), Told::tell_own_call)?;
+    Ok(subscribers)
+}
+
+/// The calls of OpenCL and of the simulated GPU's runtime.
+pub fn all_calls() -> impl Iterator<Item = Operation> {
+    let domains = [Domain::OPENCL, Domain::SIM].into_iter();
+    domains.flat_map(|domain| tool::operations(domain).unwrap_or_default())
+}
+
+impl Told {
+    /// What the services but those of streams and of gputrail's own kinds are about.
+    fn operations(&self) -> Vec<Operation> {
+        let mut all = Vec::new();
+        if let Some(service) = self.services.get(&Kind::HIP_RUNTIME_API) {
+            all.extend(all_calls().filter(|call| {
+                let shown = hip::shown(*call);
+                shown.is_some_and(|shown| {
+                    let mut operations = shown.operations();
+                    operations.any(|operation| service.operations.has(operation))
+                })
+            }));
+        }
+        let of_kinds: [(Kind, &[Operation]); 3] = [
+            (
+                Kind::KERNEL_DISPATCH,
+                &[
+                    kernel_dispatch::ENQUEUE,
+                    kernel_dispatch::COMPLETE,
+                    memory_copy::FILL_ENQUEUE,
+                    memory_copy::FILL_COMPLETE,
+                ],
+            ),
+            (
+                Kind::MEMORY_COPY,
+                &[memory_copy::COPY_ENQUEUE, memory_copy::COPY_COMPLETE],
+            ),
+            (
+                Kind::MEMORY_ALLOCATION,
+                &[memory_allocation::ALLOCATE, memory_allocation::FREE],
+            ),
+        ];
+        for (kind, operations) in of_kinds {
+            if self.services.contains_key(&kind) {
+                all.extend(operations);
+            }
+        }
+        if self.services.contains_key(&Kind::CODE_OBJECT) {
+            all.extend(objects::OF_CODE);
+        }
+        let of_markers = [Kind::MARKER_CORE_API, Kind::MARKER_CORE_RANGE_API];
+        if of_markers
+            .iter()
+            .any(|kind| self.services.contains_key(kind))
+        {
+            let markers = tool::operations(Domain::MARKER).unwrap_or_default();
+            // The others are no markers of ROCTx.
+            all.extend(
+                markers
+                    .into_iter()
+                    .filter(|one| (1..=5).contains(&one.number)),
+            );
+        }
+        all
+    }
+
+    /// What the services of gputrail's own kinds are about.
+    fn own_calls(&self) -> Vec<Operation> {
+        let is_told = |call: &Operation| {
+            let kind = kinds::of_calls(call.domain).map(Kind);
+            kind.is_some_and(|kind| self.service(kind, call.number.into()).is_some())
+        };
+        all_calls().filter(is_told).collect()
+    }
+
+    /// The service of a kind, if it is for `operation`.
+    pub fn service(&self, kind: Kind, operation: TracingOperation) -> Option<&CallbackService> {
+        let service = self.services.get(&kind);
+        service.filter(|service| service.operations.has(operation))
+    }
+
+    /// Calls the client. `word` is its own, which it finds again at the exit.
+    pub fn call<T>(
+        &self,
+        (kind, operation): (Kind, TracingOperation),
+        phase: CallbackPhase,
+        ids: Ids,
+        payload: &mut T,
+        word: &mut u64,
+    ) {
+        let Some(service) = self.service(kind, operation) else {
+            return;
+        };
+        let record = CallbackTracingRecord {
+            context_id: self.context,
+            thread_id: ids.thread,
+            correlation_id: ids.correlation,
+            kind,
+            operation,
+            phase,
+            payload: core::ptr::from_mut(payload).cast::<c_void>(),
+        };
+        let word = core::ptr::from_mut(word).cast::<UserData>();
+        // SAFETY: the client's function for this, with the payload of the kind, and a word, which any bits are a value of.
+        unsafe { (service.function)(record, word, service.data) };
+    }
+
+    /// Tells of a callback of gputrail's.
+    fn tell(&self, callback: Callback<'_>, word: &mut u64) {
+        let operation = callback.operation();
+        let is_fill = [memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE].contains(&operation);
+        match operation.domain {
+            Domain::OPENCL | Domain::SIM => self.tell_call(callback, word),
+            Domain::KERNEL_DISPATCH => self.tell_kernel(callback, word),
+            Domain::MEMORY_COPY if is_fill => self.tell_kernel(callback, word),
+            Domain::MEMORY_COPY => self.tell_copy(callback, word),
+            Domain::MEMORY_ALLOCATION => self.tell_allocation(callback, word),
+            Domain::RESOURCE => objects::code(self, callback, word),
+            Domain::MARKER => self.tell_marker(callback, word),
+            _ => {}
+        }
+    }
+
+    /// A call, under the operation of HIP that does the same.
+    fn tell_call(&self, callback: Callback<'_>, word: &mut u64) {
+        let (Some(phase), Some(shown)) = (phase(&callback), hip::shown(callback.operation()))
+        else {
+            return;
+        };
+        let ids = Ids::of(&callback, ancestor(&callback));
+        let arguments = Arguments::of(&callback);
+        let mut data = HipData::new();
+        shown.put(&arguments, &mut data);
+        if phase == CallbackPhase::EXIT {
+            shown.put_result(&arguments, &callback, &mut data);
+        }
+        let what = (Kind::HIP_RUNTIME_API, shown.operation(&arguments));
+        self.call(what, phase, ids, &mut data, word);
+    }
+
+    /// A call, under its own operation.
+    fn tell_own_call(&self, callback: Callback<'_>, word: &mut u64) {
+        let operation = callback.operation();
+        let (Some(phase), Some(kind)) = (phase(&callback), kinds::of_calls(operation.domain))
+        else {
+            return;
+        };
+        let ids = Ids::of(&callback, ancestor(&callback));
+        let mut data = CallData {
+            size: size_of::<CallData>() as u64,
+            count: 0,
+            arguments: [0; ARGUMENTS],
+            result: callback.return_value().unwrap_or(0),
+        };
+        for (to, argument) in data.arguments.iter_mut().zip(callback.arguments()) {
+            *to = argument.value();
+            data.count += 1;
+        }
+        let what = (Kind(kind), operation.number.into());
+        self.call(what, phase, ids, &mut data, word);
+    }
+
+    fn tell_kernel(&self, callback: Callback<'_>, word: &mut u64) {
+        let of_call = Ids::of(&callback, current());
+        let mut data = KernelDispatchData {
+            size: size_of::<KernelDispatchData>() as u64,
+            start_timestamp: 0,
+            end_timestamp: 0,
+            // SAFETY: all bytes 0 are a value of it.
+            dispatch_info: unsafe { core::mem::zeroed() },
+        };
+        let kind = Kind::KERNEL_DISPATCH;
+        let kernel = callback.record::<KernelDispatch>();
+        let fill = callback.record::<MemorySet>();
+        let enqueued = kernel
+            .map(payload::dispatch_info)
+            .or_else(|| fill.map(payload::fill_info));
+        if let Some(info) = enqueued {
+            let Some(phase) = phase(&callback) else {
+                return;
+            };
+            data.dispatch_info = info;
+            if phase == CallbackPhase::EXIT {
+                let work = WorkId(info.dispatch_id);
+                self.follow(work, of_call.thread, Followed::Kernel(info));
+            }
+            let what = (kind, KernelDispatchOperation::ENQUEUE.0);
+            self.call(what, phase, of_call, &mut data, word);
+        } else if let Some(completion) = callback.record::<Completion>()
+            && let Some((thread, Followed::Kernel(info))) = self.followed(completion.work)
+        {
+            data.dispatch_info = info;
+            (data.start_timestamp, data.end_timestamp) = (completion.start.0, completion.end.0);
+            let what = (kind, KernelDispatchOperation::COMPLETE.0);
+            let ids = Ids { thread, ..of_call };
+            self.call(what, CallbackPhase::NONE, ids, &mut data, word);
+        }
+    }
+
+    fn tell_copy(&self, callback: Callback<'_>, word: &mut u64) {
+        let of_call = Ids::of(&callback, current());
+        let kind = Kind::MEMORY_COPY;
+        if let Some(copy) = callback.record::<MemoryCopy>() {
+            let Some(shown) = payload::copy(copy) else {
+                return;
+            };
+            let operation = shown.operation.0;
+            let mut data = MemoryCopyData {
+                size: size_of::<MemoryCopyData>() as u64,
+                start_timestamp: 0,
+                end_timestamp: 0,
+                dst_agent_id: shown.to.0,
+                src_agent_id: shown.from.0,
+                bytes: shown.bytes,
+                dst_address: shown.to.1,
+                src_address: shown.from.1,
+            };
+            if callback.is_enter() {
+                let what = (kind, operation);
+                self.call(what, CallbackPhase::ENTER, of_call, &mut data, word);
+            } else {
+                self.follow(
+                    copy.work.id,
+                    of_call.thread,
+                    Followed::Copy(operation, data),
+                );
+            }
+        } else if let Some(completion) = callback.record::<Completion>()
+            && let Some((thread, Followed::Copy(operation, mut data))) =
+                self.followed(completion.work)
+        {
+            (data.start_timestamp, data.end_timestamp) = (completion.start.0, completion.end.0);
+            let ids = Ids { thread, ..of_call };
+            let what = (kind, operation);
+            self.call(what, CallbackPhase::EXIT, ids, &mut data, word);
+        }
+    }
+
+    /// Keeps what is told again when the work has completed; of a command buffer, its first part.
+    fn follow(&self, work: WorkId, thread: u64, what: Followed) {
+        let mut followed = lock(&self.followed);
+        if followed.len() < MAX_FOLLOWED {
+            followed.entry(work).or_insert((thread, what));
+        }
+    }
+
+    fn followed(&self, work: WorkId) -> Option<(u64, Followed)> {
+        lock(&self.followed).remove(&work)
+    }
+
+    fn tell_allocation(&self, callback: Callback<'_>, word: &mut u64) {
+        let (Some(phase), Some(allocation)) = (phase(&callback), callback.record::<Allocation>())
+        else {
+            return;
+        };
+        let Some(operation) = payload::allocation(allocation) else {
+            return;
+        };
+        let mut data = MemoryAllocationData {
+            size: size_of::<MemoryAllocationData>() as u64,
+            start_timestamp: allocation.start.0,
+            end_timestamp: allocation.end.0,
+            agent_id: payload::agent_of_memory(allocation),
+            address: allocation.address,
+            allocation_size: allocation.bytes,
+        };
+        let what = (Kind::MEMORY_ALLOCATION, operation.0);
+        let ids = Ids::of(&callback, current());
+        self.call(what, phase, ids, &mut data, word);
+    }
+
+    fn tell_marker(&self, callback: Callback<'_>, word: &mut u64) {
+        let Some(marker) = callback.record::<Marker>() else {
+            return;
+        };
+        let external = callback.external().0;
+        let ids = |correlation| Ids {
+            thread: marker.thread.0.into(),
+            correlation: CorrelationId {
+                internal: correlation,
+                external: UserData::from(external),
+                ancestor: current(),
+            },
+        };
+        let mut data = MarkerData::new(marker);
+        if let Some(function) = markers::function(marker.what) {
+            let (what, ids) = (
+                (Kind::MARKER_CORE_API, function),
+                ids(markers::new_correlation()),
+            );
+            for phase in [CallbackPhase::ENTER, CallbackPhase::EXIT] {
+                self.call(what, phase, ids, &mut data, word);
+            }
+        }
+        let kind = Kind::MARKER_CORE_RANGE_API;
+        if !self.services.contains_key(&kind) {
+            return;
+        }
+        *word = 0;
+        let event = lock(&self.ranges).event(marker);
+        match event {
+            Some(Event::Mark) => {
+                let what = (kind, MarkerCoreRangeApi::roctxMarkA.0);
+                let ids = ids(markers::new_correlation());
+                for phase in [CallbackPhase::ENTER, CallbackPhase::EXIT] {
+                    self.call(what, phase, ids, &mut data, word);
+                }
+            }
+            Some(Event::Begin) => {
+                let begun = lock(&self.ranges).begin(marker);
+                let ids = ids(begun.correlation);
+                self.call(
+                    (kind, begun.operation),
+                    CallbackPhase::ENTER,
+                    ids,
+                    &mut data,
+                    word,
+                );
+                lock(&self.ranges).keep(marker, *word);
+            }
+            Some(Event::End(begun)) => {
+                data.arguments[0] =
+                    markers::message(begun.name).as_ptr().expose_provenance() as u64;
+                *word = begun.data;
+                let ids = Ids {
+                    thread: begun.thread.0.into(),
+                    ..ids(begun.correlation)
+                };
+                self.call(
+                    (kind, begun.operation),
+                    CallbackPhase::EXIT,
+                    ids,
+                    &mut data,
+                    word,
+                );
+            }
+            None => {}
+        }
+    }
+}
+
+/// Whether a call or an enqueue begins or has ended; none of what happens once.
+pub fn phase(callback: &Callback<'_>) -> Option<CallbackPhase> {
+    match callback.phase()? {
+        Phase::Enter => Some(CallbackPhase::ENTER),
+        Phase::Exit => Some(CallbackPhase::EXIT),
+        _ => None,
+    }
+}
+
+/// A call in progress on a thread.
+struct OpenCall {
+    correlation: u64,
+    has_ended: bool,
+}
+
+thread_local! {
+    /// The calls of the thread that clients have been told of, each within the one before. One that has ended stays until the next
+    /// one begins: several contexts are told of it.
+    static OPEN: RefCell<Vec<OpenCall>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The call around the one that a callback is about; 0 if there is none.
+pub fn ancestor(callback: &Callback<'_>) -> u64 {
+    let correlation = callback.correlation().0;
+    let around = |open: &RefCell<Vec<OpenCall>>| {
+        let Ok(mut open) = open.try_borrow_mut() else {
+            return 0;
+        };
+        let known = open
+            .iter()
+            .rposition(|call| call.correlation == correlation);
+        let place = match known {
+            Some(place) => {
+                // What is left above it was left by longjmp or an exception.
+                open.truncate(place + 1);
+                place
+            }
+            None => {
+                while open.last().is_some_and(|last| last.has_ended) {
+                    open.pop();
+                }
+                open.push(OpenCall {
+                    correlation,
+                    has_ended: false,
+                });
+                open.len() - 1
+            }
+        };
+        open[place].has_ended |= !callback.is_enter();
+        match place {
+            0 => 0,
+            place => open[place - 1].correlation,
+        }
+    };
+    // The thread may be ending.
+    OPEN.try_with(around).unwrap_or(0)
+}
+
+/// The call around the one in progress on this thread, as far as clients have been told of them; 0 if there is none.
+fn current() -> u64 {
+    let around = |open: &RefCell<Vec<OpenCall>>| {
+        let open = open.try_borrow().ok()?;
+        let mut calls = open.iter().rev().filter(|call| !call.has_ended);
+        calls.nth(1).map(|call| call.correlation)
+    };
+    OPEN.try_with(around).ok().flatten().unwrap_or(0)
+}

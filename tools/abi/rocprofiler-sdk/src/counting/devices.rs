@@ -1,0 +1,413 @@
+//! Device counting: the counters of agents from when a context is started.
+//!
+//! When a context is started, each of its agents' callbacks is called and may set what the agent counts; an agent of which nothing is
+//! set counts nothing. A sample has, for each instance of each counter, what has been counted since the start, and metrics of that.
+//! Contexts with different agents count at a time; a second one with an agent that counts is `CONTEXT_CONFLICT`. One context of
+//! gputrail counts for all: it reads the agents at a period that a sample ends.
+//!
+//! Samples are read before the function returns, also with the flag `ASYNC`. Of a processor, what has been counted is what the threads
+//! of the program's kernels did.
+//!
+//! | status of `sample` | reason |
+//! |---|---|
+//! | `CONTEXT_NOT_FOUND`, `CONTEXT_NOT_STARTED` | no context; it is not started |
+//! | `CONTEXT_INVALID` | the context counts no agents |
+//! | `CONTEXT_ERROR` | it is being started, stopped or sampled by another thread; or within a callback of a dispatch |
+//! | `INVALID_ARGUMENT` | a place for records without their number, or with `ASYNC` |
+//! | `OUT_OF_RESOURCES` | less room than records, whose number is told |
+//! | `FINALIZED` | clients have been finalized |
+
+use super::configs::{Config, config};
+use super::readings::Totals;
+use super::{dispatches, failed};
+use crate::context::{self, AgentService};
+use crate::place::Place;
+use crate::result::{Answer, api};
+use crate::{agents, buffer, load, sampling};
+use core::ffi::c_void;
+use gputrail_abi::lock;
+use gputrail_record::{self as record, CounterValue, Nanos};
+use gputrail_rocprofiler::*;
+use gputrail_tool::counting::CountingMode;
+use gputrail_tool::{self as tool, BufferOptions, RecordFormat};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+
+/// The longest period that agents are read at: one hour.
+const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
+
+/// States of a context's counting.
+const STOPPED: u8 = 0;
+const CHANGING: u8 = 1;
+const STARTED: u8 = 2;
+
+/// A client's function, with its data.
+#[derive(Copy, Clone)]
+struct Chooser {
+    function: DeviceCountingCallback,
+    data: *mut c_void,
+}
+
+// SAFETY: the pointer is passed on to the client's function alone.
+unsafe impl Send for Chooser {}
+
+/// An agent of a context.
+struct CountedAgent {
+    agent: AgentId,
+    chooser: Chooser,
+    buffer: Option<Arc<buffer::Buffer>>,
+    /// Its set of counters, while the context is started or being started.
+    config: Option<Arc<Config>>,
+    totals: Totals,
+}
+
+/// The counting of a context.
+struct Devices {
+    context: ContextId,
+    state: AtomicU8,
+    /// Held while it is started, stopped or sampled.
+    change: Mutex<()>,
+    agents: Mutex<Vec<CountedAgent>>,
+}
+
+/// The contexts that count agents.
+static DEVICES: Mutex<Vec<Arc<Devices>>> = Mutex::new(Vec::new());
+
+fn of_context(context: ContextId) -> Option<Arc<Devices>> {
+    let devices = lock(&DEVICES);
+    devices.iter().find(|one| one.context == context).cloned()
+}
+
+/// Whether a context counts agents.
+pub fn is_configured(context: ContextId) -> bool {
+    of_context(context).is_some()
+}
+
+/// The names of counters, by agent.
+type Names = BTreeMap<record::AgentId, Vec<&'static str>>;
+
+/// gputrail's context, while an agent is counted. It is locked during calls of gputrail's, and never by callbacks.
+struct Engine {
+    names: Names,
+    _context: tool::Context,
+}
+
+static ENGINE: Mutex<Option<Engine>> = Mutex::new(None);
+
+/// The buffer of all engines. It lasts as long as the process: within callbacks buffers are not destroyed.
+fn buffer() -> Result<Arc<tool::Buffer>, tool::Error> {
+    static BUFFER: Mutex<Option<Arc<tool::Buffer>>> = Mutex::new(None);
+    let mut buffer = lock(&BUFFER);
+    if let Some(buffer) = &*buffer {
+        return Ok(buffer.clone());
+    }
+    let options = BufferOptions {
+        format: RecordFormat::Raw,
+        ..BufferOptions::default()
+    };
+    let new = tool::Buffer::new(options, |batch| {
+        for record in batch.records() {
+            if let Some(value) = record.get::<CounterValue>() {
+                count(value);
+            }
+        }
+    })?;
+    Ok(buffer.insert(Arc::new(new)).clone())
+}
+
+/// Adds the value of a period to the agents that count it.
+fn count(value: &CounterValue) {
+    let devices = lock(&DEVICES).clone();
+    for device in devices {
+        for agent in lock(&device.agents).iter_mut() {
+            let config = agent.config.as_ref();
+            if config.is_some_and(|config| config.device == value.agent) {
+                agent.totals.add(value);
+            }
+        }
+    }
+}
+
+impl Engine {
+    fn new(names: &Names) -> Answer<Engine> {
+        let buffer = buffer().map_err(failed)?;
+        let context = tool::Context::new().map_err(failed)?;
+        let mode = CountingMode::Device {
+            period: LONGEST_PERIOD,
+        };
+        for (agent, names) in names {
+            let counted = context.count_each_instance(&buffer, *agent, names, mode);
+            counted.map_err(failed)?;
+        }
+        context.start().map_err(failed)?;
+        Ok(Engine {
+            names: names.clone(),
+            _context: context,
+        })
+    }
+}
+
+/// Ends the periods in progress, and takes their values.
+fn flush() -> Answer {
+    buffer().and_then(|buffer| buffer.flush()).map_err(failed)
+}
+
+/// Counts what the started contexts need.
+fn update() -> Answer {
+    let mut engine = lock(&ENGINE);
+    let mut names = Names::new();
+    let devices = lock(&DEVICES).clone();
+    for device in devices {
+        for agent in lock(&device.agents).iter() {
+            if let Some(config) = &agent.config {
+                let of_agent = names.entry(config.device).or_default();
+                of_agent.append(&mut Totals::names(config));
+            }
+        }
+    }
+    if engine.as_ref().is_some_and(|engine| engine.names == names) {
+        return Ok(());
+    }
+    if let Some(before) = engine.take() {
+        // Within callbacks what was counted since the sample before is lost.
+        let _ = flush();
+        drop(before);
+        let _ = flush();
+    }
+    if !names.is_empty() {
+        *engine = Some(Engine::new(&names)?);
+    }
+    Ok(())
+}
+
+/// Sets what an agent counts: within its callback, while its context is being started.
+unsafe extern "C" fn set_config(context: ContextId, id: CounterConfigId) -> Status {
+    api(|| {
+        context::found(context).map_err(|_| Status::ERROR_CONTEXT_INVALID)?;
+        let config = config(id)?;
+        let devices = of_context(context).ok_or(Status::ERROR_CONTEXT_INVALID)?;
+        if devices.state.load(Ordering::Acquire) != CHANGING {
+            return Err(Status::ERROR_CONFIGURATION_LOCKED);
+        }
+        let mut agents = lock(&devices.agents);
+        let mut agents = agents.iter_mut();
+        let agent = agents.find(|one| one.agent == config.agent);
+        agent.ok_or(Status::ERROR_AGENT_MISMATCH)?.config = Some(config);
+        Ok(())
+    })
+}
+
+impl Devices {
+    /// Calls the client for each agent.
+    fn choose(&self) {
+        let choosers: Vec<(AgentId, Chooser)> = {
+            let mut agents = lock(&self.agents);
+            let agents = agents.iter_mut();
+            let begun = agents.map(|one| {
+                (one.config, one.totals) = (None, Totals::default());
+                (one.agent, one.chooser)
+            });
+            begun.collect()
+        };
+        for (agent, chooser) in choosers {
+            // SAFETY: the client's function for this, with its data.
+            unsafe { (chooser.function)(self.context, agent, Some(set_config), chooser.data) };
+        }
+    }
+
+    /// Whether an agent is counted by another context.
+    fn is_elsewhere(&self) -> bool {
+        let own: Vec<AgentId> = {
+            let agents = lock(&self.agents);
+            let counted = agents.iter().filter(|one| one.config.is_some());
+            counted.map(|one| one.agent).collect()
+        };
+        let others = lock(&DEVICES).clone();
+        let mut others = others.iter().filter(|one| one.context != self.context);
+        others.any(|other| {
+            let agents = lock(&other.agents);
+            let mut counted = agents.iter().filter(|one| one.config.is_some());
+            counted.any(|one| own.contains(&one.agent))
+        })
+    }
+
+    fn forget(&self) {
+        for agent in lock(&self.agents).iter_mut() {
+            agent.config = None;
+        }
+    }
+}
+
+impl AgentService for Devices {
+    fn start(&self) -> Answer {
+        let _change = lock(&self.change);
+        self.state.store(CHANGING, Ordering::Release);
+        self.choose();
+        let begun = match self.is_elsewhere() {
+            true => Err(Status::ERROR_CONTEXT_CONFLICT),
+            false => update(),
+        };
+        if begun.is_err() {
+            self.forget();
+            let _ = update();
+        }
+        let state = if begun.is_ok() { STARTED } else { STOPPED };
+        self.state.store(state, Ordering::Release);
+        begun
+    }
+
+    fn stop(&self) {
+        let _change = lock(&self.change);
+        self.state.store(STOPPED, Ordering::Release);
+        self.forget();
+        // The counters of other contexts go on, or have failed already.
+        let _ = update();
+    }
+
+    // Samples alone put records.
+    fn collect(&self) -> bool {
+        true
+    }
+}
+
+/// Has an agent counted while a context is started: `callback` sets what, when it is. A buffer of handle 0 is none.
+///
+/// `CONTEXT_INVALID`, `BUFFER_NOT_FOUND`, `AGENT_NOT_FOUND`; `AGENT_ARCH_NOT_SUPPORTED` for the host; `INVALID_ARGUMENT` without a
+/// callback, and for an agent that the context counts already; `AGENT_DISPATCH_CONFLICT` if the context counts dispatches,
+/// `CONTEXT_CONFLICT` if it samples.
+///
+/// # Safety
+///
+/// `callback` does what its type says, with `data`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocprofiler_configure_device_counting_service(
+    context: ContextId,
+    buffer: BufferId,
+    agent: AgentId,
+    callback: Option<DeviceCountingCallback>,
+    data: *mut c_void,
+) -> Status {
+    api(|| {
+        let function = callback.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
+        let of = context::found(context).map_err(|_| Status::ERROR_CONTEXT_INVALID)?;
+        if dispatches::is_configured(context) {
+            return Err(Status::ERROR_AGENT_DISPATCH_CONFLICT);
+        }
+        if sampling::is_configured(context) {
+            return Err(Status::ERROR_CONTEXT_CONFLICT);
+        }
+        let buffer = match buffer.handle {
+            0 => None,
+            _ => Some(buffer::found(buffer)?),
+        };
+        if agent == agents::host() {
+            return Err(Status::ERROR_AGENT_ARCH_NOT_SUPPORTED);
+        }
+        agents::runtime_handle(agent)?;
+        let counted = CountedAgent {
+            agent,
+            chooser: Chooser { function, data },
+            buffer,
+            config: None,
+            totals: Totals::default(),
+        };
+        if let Some(known) = of_context(context) {
+            let mut agents = lock(&known.agents);
+            if agents.iter().any(|one| one.agent == agent) {
+                return Err(Status::ERROR_INVALID_ARGUMENT);
+            }
+            agents.push(counted);
+            return Ok(());
+        }
+        let new = Arc::new(Devices {
+            context,
+            state: AtomicU8::new(STOPPED),
+            change: Mutex::default(),
+            agents: Mutex::new(vec![counted]),
+        });
+        lock(&DEVICES).push(new.clone());
+        lock(&of.services).agents.push(new);
+        Ok(())
+    })
+}
+
+/// The values of all agents of a context, which go to their buffers, too.
+fn sample(devices: &Devices, user_data: UserData) -> Answer<Vec<CounterRecord>> {
+    let _change = match devices.change.try_lock() {
+        Ok(change) => change,
+        Err(TryLockError::Poisoned(change)) => change.into_inner(),
+        Err(TryLockError::WouldBlock) => return Err(Status::ERROR_CONTEXT_ERROR),
+    };
+    if devices.state.load(Ordering::Acquire) != STARTED {
+        return Err(Status::ERROR_CONTEXT_NOT_STARTED);
+    }
+    let flushed = {
+        let _engine = lock(&ENGINE);
+        flush()
+    };
+    let mut records = Vec::new();
+    for agent in lock(&devices.agents).iter() {
+        if let Some(config) = agent.config.as_ref().filter(|_| flushed.is_ok()) {
+            let of_agent = agent.totals.records(config, user_data);
+            if let Some(buffer) = &agent.buffer {
+                for record in &of_agent {
+                    let kind = CounterRecordKind::VALUE;
+                    buffer.put(BufferCategory::COUNTERS, kind.0, record);
+                }
+            }
+            records.extend(of_agent);
+        }
+    }
+    flushed.map(|()| records)
+}
+
+/// Reads what the agents of a context have counted. The records, with `user_data`, go to the buffers of the agents, and to `records`
+/// unless that is null.
+///
+/// # Safety
+///
+/// `count` is null or a place with a number; `records` is null or has room for that many.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocprofiler_sample_device_counting_service(
+    context: ContextId,
+    user_data: UserData,
+    flags: CounterFlag,
+    records: *mut CounterRecord,
+    count: *mut usize,
+) -> Status {
+    api(|| {
+        if context.handle == 0 {
+            return Err(Status::ERROR_CONTEXT_NOT_FOUND);
+        }
+        if load::is_ending() {
+            return Err(Status::ERROR_FINALIZED);
+        }
+        let started = context::found(context).is_ok_and(|context| context.is_started());
+        if !started {
+            return Err(Status::ERROR_CONTEXT_NOT_STARTED);
+        }
+        let devices = of_context(context).ok_or(Status::ERROR_CONTEXT_INVALID)?;
+        if records.is_null() {
+            sample(&devices, user_data)?;
+            return Ok(());
+        }
+        // SAFETY: `count` is null or a place with a number.
+        let place = unsafe { Place::new(count) }?;
+        if flags.0 & CounterFlag::ASYNC.0 != 0 {
+            return Err(Status::ERROR_INVALID_ARGUMENT);
+        }
+        let room = place.get();
+        if room == 0 {
+            return Err(Status::ERROR_OUT_OF_RESOURCES);
+        }
+        let all = sample(&devices, user_data)?;
+        place.put(all.len());
+        if all.len() > room {
+            return Err(Status::ERROR_OUT_OF_RESOURCES);
+        }
+        // SAFETY: `records` has room for `room` records, which are as many at least.
+        unsafe { core::ptr::copy_nonoverlapping(all.as_ptr(), records, all.len()) };
+        Ok(())
+    })
+}

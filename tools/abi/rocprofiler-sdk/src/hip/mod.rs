@@ -1,0 +1,553 @@
+//! HIP's operations, under which calls of OpenCL and of the simulated GPU's runtime appear ([`table`]), and the arguments that
+//! clients see of them, as they lie in `rocprofiler_callback_tracing_hip_api_data_t`.
+//!
+//! The numbers and names of all operations are those of the header; the build script reads them there.
+
+pub mod functions;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::kinds::Named;
+use crate::result::Answer;
+use core::ffi::{CStr, c_void};
+use functions::HipFunction;
+use gputrail_record::{Domain, Operation};
+use gputrail_rocprofiler::{
+    BufferArgumentVisitor, BufferTracingKind, CallbackArgumentVisitor, CallbackTracingRecord,
+    CorrelationId, HIP_RESULT_BYTES, RecordHeader, Status, ThreadId, Timestamp, TracingOperation,
+};
+use gputrail_tool::{Callback, arguments_of_operation, operation_name, operations};
+use std::ffi::CString;
+use std::sync::LazyLock;
+use table::{Length, ROWS, Row, Value};
+
+/// The names of the operations of the kinds, by their numbers.
+mod names {
+    include!(concat!(env!("OUT_DIR"), "/operations.rs"));
+}
+
+/// Bytes of the largest arguments of a function of HIP.
+pub const ARGUMENT_BYTES: usize = 88;
+/// The most arguments of a function of OpenCL.
+const MOST_ARGUMENTS: usize = 16;
+/// The most parameters of a function in [`functions`].
+const MOST_PARAMETERS: usize = 11;
+
+/// `hipErrorOutOfMemory`
+const OUT_OF_MEMORY: u64 = 2;
+/// `hipErrorUnknown`
+const UNKNOWN: u64 = 999;
+
+/// The payload of a callback on a call of HIP, and behind it what the call has made.
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+pub struct HipData {
+    /// Bytes up to the end of the result.
+    pub size: u64,
+    /// The values of the parameters.
+    pub arguments: [u64; ARGUMENT_BYTES / 8],
+    /// A `hipError_t`.
+    pub result: [u64; HIP_RESULT_BYTES / 8],
+    /// The results to which arguments lead that are places for one.
+    pub made: u64,
+}
+
+impl HipData {
+    /// Without arguments.
+    pub const fn new() -> HipData {
+        HipData {
+            size: (8 + ARGUMENT_BYTES + HIP_RESULT_BYTES) as u64,
+            arguments: [0; ARGUMENT_BYTES / 8],
+            result: [0; HIP_RESULT_BYTES / 8],
+            made: 0,
+        }
+    }
+}
+
+/// The `hipError_t` for a status of OpenCL or of the simulated GPU's runtime.
+pub fn error_of(status: i32) -> u64 {
+    match status {
+        0 => 0,
+        // CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY
+        -6..=-4 => OUT_OF_MEMORY,
+        _ => UNKNOWN,
+    }
+}
+
+/// A record of a call of HIP with its arguments (`rocprofiler_buffer_tracing_hip_api_ext_record_t`).
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+pub struct HipRecord {
+    /// Bytes of the record.
+    pub size: u64,
+    /// `HIP_RUNTIME_API_EXT`
+    pub kind: BufferTracingKind,
+    /// HIP's operation.
+    pub operation: TracingOperation,
+    /// The ids of the call.
+    pub correlation_id: CorrelationId,
+    /// When it began.
+    pub start_timestamp: Timestamp,
+    /// When it returned.
+    pub end_timestamp: Timestamp,
+    /// The thread.
+    pub thread_id: ThreadId,
+    /// The values of the parameters; those that lead to results are 0.
+    pub arguments: [u64; ARGUMENT_BYTES / 8],
+    /// A `hipError_t`.
+    pub result: [u64; HIP_RESULT_BYTES / 8],
+}
+
+/// The values of the arguments of a call, in the order of its function's.
+#[derive(Copy, Clone, Debug)]
+pub struct Arguments([u64; MOST_ARGUMENTS]);
+
+impl Arguments {
+    /// The arguments of the call of a callback.
+    pub fn of(callback: &Callback<'_>) -> Arguments {
+        let mut values = [0; MOST_ARGUMENTS];
+        for (value, argument) in values.iter_mut().zip(callback.arguments()) {
+            *value = argument.value();
+        }
+        Arguments(values)
+    }
+}
+
+/// A value of the table, with the places of the arguments that it names.
+#[derive(Copy, Clone, Debug, Default)]
+enum Source {
+    #[default]
+    Nothing,
+    Number(u64),
+    Argument(usize),
+    Made,
+    /// A place of what the call has made, which this argument is.
+    Same(usize),
+    Element {
+        array: usize,
+        index: usize,
+        length: usize,
+        /// The argument that has the length, in the place of `length`.
+        counted: Option<usize>,
+    },
+    Grid(usize),
+    Block(usize),
+    Pattern,
+}
+
+/// A function of HIP, with its number.
+#[derive(Copy, Clone, Debug)]
+struct Numbered {
+    number: TracingOperation,
+    function: &'static HipFunction,
+}
+
+/// A function of OpenCL or of the simulated GPU's runtime that appears as one of HIP.
+#[derive(Debug)]
+pub struct Shown {
+    shown: Numbered,
+    blocking: Option<(usize, Numbered)>,
+    sources: [Source; MOST_PARAMETERS],
+    /// The arguments of a launch: the number of dimensions, the global and the local size.
+    range: Option<[usize; 3]>,
+    /// The arguments of a fill: the pattern and its size.
+    pattern: Option<[usize; 2]>,
+    /// The names of its arguments.
+    names: Vec<&'static str>,
+}
+
+impl Shown {
+    fn new(function: Operation, row: &Row) -> Option<Shown> {
+        let names: Vec<&'static str> = arguments_of_operation(function)
+            .take(MOST_ARGUMENTS)
+            .map(|argument| argument.name())
+            .collect();
+        let place = |name: &str| names.iter().position(|one| *one == name);
+        let mut sources = [Source::Nothing; MOST_PARAMETERS];
+        for (source, value) in sources.iter_mut().zip(row.values) {
+            *source = match *value {
+                Value::Of(name) => place(name).map_or(Source::Nothing, Source::Argument),
+                Value::Number(number) => Source::Number(number),
+                Value::Made => Source::Made,
+                Value::Same(name) => place(name).map_or(Source::Nothing, Source::Same),
+                Value::Element(name, index, length) => {
+                    let (length, counted) = match length {
+                        Length::Is(length) => (length, Some(None)),
+                        Length::Of(name) => (0, place(name).map(Some)),
+                    };
+                    match (place(name), counted) {
+                        (Some(array), Some(counted)) => Source::Element {
+                            array,
+                            index,
+                            length,
+                            counted,
+                        },
+                        _ => Source::Nothing,
+                    }
+                }
+                Value::Grid(dimension) => Source::Grid(dimension),
+                Value::Block(dimension) => Source::Block(dimension),
+                Value::Pattern => Source::Pattern,
+            };
+        }
+        let places = |names: &[&str]| -> Option<Vec<usize>> {
+            names.iter().map(|name| place(name)).collect()
+        };
+        let range = places(&["work_dim", "global_work_size", "local_work_size"]);
+        let pattern = places(&["pattern", "pattern_size"]);
+        let blocking = row
+            .blocking
+            .and_then(|(argument, function)| Some((place(argument)?, Numbered::new(function)?)));
+        Some(Shown {
+            shown: Numbered::new(row.shown)?,
+            blocking,
+            sources,
+            range: range.and_then(|range| range.try_into().ok()),
+            pattern: pattern.and_then(|pattern| pattern.try_into().ok()),
+            names,
+        })
+    }
+
+    /// The arguments that a record keeps of a call, with their names. Arrays are left out: the call is over.
+    pub fn recorded<'a>(&self, kept: impl Iterator<Item = (&'a str, u64)>) -> Arguments {
+        let mut values = [0; MOST_ARGUMENTS];
+        for (name, value) in kept {
+            if let Some(place) = self.names.iter().position(|one| *one == name) {
+                values[place] = value;
+            }
+        }
+        let of_sources = self.sources.iter().filter_map(|source| match source {
+            Source::Element { array, .. } => Some(*array),
+            _ => None,
+        });
+        let of_range = self
+            .range
+            .iter()
+            .flat_map(|[_, grid, block]| [*grid, *block]);
+        let of_pattern = self.pattern.iter().map(|[pattern, _]| *pattern);
+        for array in of_sources.chain(of_range).chain(of_pattern) {
+            values[array] = 0;
+        }
+        Arguments(values)
+    }
+
+    /// The operations of HIP under which its calls appear: one, or another one for those that wait for their work.
+    pub fn operations(&self) -> impl Iterator<Item = TracingOperation> {
+        let blocking = self.blocking.map(|(_, function)| function.number);
+        [self.shown.number].into_iter().chain(blocking)
+    }
+
+    fn function(&self, arguments: &Arguments) -> Numbered {
+        match self.blocking {
+            Some((argument, blocking)) if arguments.0[argument] != 0 => blocking,
+            _ => self.shown,
+        }
+    }
+
+    /// The operation of HIP under which a call with these arguments appears.
+    pub fn operation(&self, arguments: &Arguments) -> TracingOperation {
+        self.function(arguments).number
+    }
+
+    /// Puts the arguments of a call: during the call, and before it is told of again at its exit. They lead into `data`, which stays
+    /// where it is for as long as a client reads it.
+    pub fn put(&self, arguments: &Arguments, data: &mut HipData) {
+        let made = (&raw const data.made).addr() as u64;
+        self.put_values(arguments, made, &mut data.arguments);
+    }
+
+    /// Puts what a call has returned, at its exit.
+    pub fn put_result(&self, arguments: &Arguments, callback: &Callback<'_>, data: &mut HipData) {
+        data.result[0] = callback.return_code().map_or(0, error_of);
+        let same = self.sources.iter().find_map(|source| match source {
+            Source::Same(place) => Some(arguments.0[*place]),
+            _ => None,
+        });
+        data.made = same.or_else(|| callback.return_value()).unwrap_or(0);
+    }
+
+    /// Puts the arguments of a call into a record: those that lead to results are 0.
+    pub fn put_in_record(&self, arguments: &Arguments, to: &mut [u64; ARGUMENT_BYTES / 8]) {
+        self.put_values(arguments, 0, to);
+    }
+
+    fn put_values(&self, arguments: &Arguments, made: u64, to: &mut [u64; ARGUMENT_BYTES / 8]) {
+        let function = self.function(arguments).function;
+        for ((place, parameter), source) in function.places().zip(&self.sources) {
+            let value = self.value(source, arguments, made);
+            let word = &mut to[place / 8];
+            if parameter.of.bytes == 8 {
+                *word = value;
+            } else {
+                let shift = place % 8 * 8;
+                *word = *word & !(0xffff_ffff << shift) | (value & 0xffff_ffff) << shift;
+            }
+        }
+    }
+
+    fn value(&self, source: &Source, arguments: &Arguments, made: u64) -> u64 {
+        let of = |place: usize| arguments.0[place];
+        match *source {
+            Source::Nothing => 0,
+            Source::Number(number) => number,
+            Source::Argument(place) => of(place),
+            Source::Made | Source::Same(_) => made,
+            Source::Element {
+                array,
+                index,
+                length,
+                counted,
+            } => {
+                let length = counted.map_or(length, |counted| of(counted) as usize);
+                element(of(array), length, index).unwrap_or(0)
+            }
+            Source::Grid(dimension) => {
+                let (grid, block) = self.sizes(arguments, dimension);
+                grid.div_ceil(block)
+            }
+            Source::Block(dimension) => self.sizes(arguments, dimension).1,
+            Source::Pattern => self.pattern.map_or(0, |[pattern, size]| {
+                // A word of a pattern that is as large; otherwise its first byte.
+                match (of(pattern), of(size)) {
+                    (0, _) | (_, 0) => 0,
+                    // SAFETY: the program gives as many bytes as it says.
+                    (from, 4..) => u64::from(unsafe {
+                        core::ptr::with_exposed_provenance::<u32>(from as usize).read_unaligned()
+                    }),
+                    // SAFETY: as above, and there is one at least.
+                    (from, _) => u64::from(unsafe {
+                        core::ptr::with_exposed_provenance::<u8>(from as usize).read()
+                    }),
+                }
+            }),
+        }
+    }
+
+    /// The work-items of a launch and of its workgroups in a dimension: 1 where nothing is given.
+    fn sizes(&self, arguments: &Arguments, dimension: usize) -> (u64, u64) {
+        let Some([dimensions, grid, block]) = self.range else {
+            return (1, 1);
+        };
+        let dimensions = match arguments.0[dimensions] {
+            dimensions @ 1..=3 => dimensions as usize,
+            _ => 0,
+        };
+        let size = |array: usize| {
+            let size = element(arguments.0[array], dimensions, dimension);
+            size.filter(|size| *size != 0).unwrap_or(1)
+        };
+        (size(grid), size(block))
+    }
+}
+
+/// An element of an array of words that the program gave for a call; none if the array is null or too short.
+fn element(array: u64, length: usize, index: usize) -> Option<u64> {
+    if array == 0 || index >= length {
+        return None;
+    }
+    let array = core::ptr::with_exposed_provenance::<u64>(array as usize);
+    // SAFETY: the program gives an array with as many words as it says, which the runtime reads during the call.
+    Some(unsafe { array.add(index).read_unaligned() })
+}
+
+impl Numbered {
+    fn new(function: &'static HipFunction) -> Option<Numbered> {
+        let mut all = names::HIP_RUNTIME.iter();
+        let number = all.position(|name| *name == function.name)?;
+        Some(Numbered {
+            number: number as TracingOperation,
+            function,
+        })
+    }
+
+    fn with_number(number: TracingOperation) -> Option<Numbered> {
+        let name = names::HIP_RUNTIME.get(usize::try_from(number).ok()?)?;
+        let function = functions::ALL.iter().find(|one| one.name == *name)?;
+        Some(Numbered { number, function })
+    }
+}
+
+/// The functions that appear as one of HIP, by the numbers of their operations.
+fn shown_of(domain: Domain) -> Vec<Option<Shown>> {
+    let mut all = Vec::new();
+    for function in operations(domain).unwrap_or_default() {
+        let name = operation_name(function);
+        let row = ROWS.iter().find(|row| Some(row.function) == name);
+        if let Some(shown) = row.and_then(|row| Shown::new(function, row)) {
+            let place = usize::from(function.number);
+            if all.len() <= place {
+                all.resize_with(place + 1, || None);
+            }
+            all[place] = Some(shown);
+        }
+    }
+    all
+}
+
+/// How a function appears, if it does. Reads its table when it is first asked for.
+pub fn shown(function: Operation) -> Option<&'static Shown> {
+    static OPENCL: LazyLock<Vec<Option<Shown>>> = LazyLock::new(|| shown_of(Domain::OPENCL));
+    static SIM: LazyLock<Vec<Option<Shown>>> = LazyLock::new(|| shown_of(Domain::SIM));
+    let all: &'static Vec<Option<Shown>> = match function.domain {
+        Domain::OPENCL => &OPENCL,
+        Domain::SIM => &SIM,
+        _ => return None,
+    };
+    all.get(usize::from(function.number))?.as_ref()
+}
+
+/// The operations of `HIP_RUNTIME_API`.
+pub fn runtime_operations() -> Named {
+    numbered(names::HIP_RUNTIME)
+}
+
+/// The operations of `HIP_COMPILER_API`.
+pub fn compiler_operations() -> Named {
+    numbered(names::HIP_COMPILER)
+}
+
+fn numbered(names: &'static [&'static CStr]) -> Named {
+    let numbered = names.iter().enumerate();
+    let numbered = numbered.map(|(number, name)| (number as TracingOperation, *name));
+    numbered.collect()
+}
+
+/// An argument as clients are shown it.
+struct ShownArgument {
+    number: u32,
+    address: *const c_void,
+    parameter: &'static functions::Parameter,
+    text: CString,
+}
+
+/// The arguments of an operation. Their texts last as long as they do.
+///
+/// # Safety
+///
+/// `arguments` leads to [`ARGUMENT_BYTES`] bytes.
+unsafe fn arguments(
+    operation: TracingOperation,
+    arguments: *const c_void,
+) -> Answer<Vec<ShownArgument>> {
+    let of = Numbered::with_number(operation).ok_or(Status::ERROR_OPERATION_NOT_FOUND)?;
+    let all = of.function.places().zip(0..);
+    let all = all.map(|((place, parameter), number)| {
+        let address = arguments.wrapping_byte_add(place);
+        let value = if parameter.of.bytes == 8 {
+            // SAFETY: the places of all functions lie within the bytes, and are aligned.
+            unsafe { address.cast::<u64>().read() }
+        } else {
+            // SAFETY: as above.
+            u64::from(unsafe { address.cast::<u32>().read() })
+        };
+        ShownArgument {
+            number,
+            address,
+            parameter,
+            text: CString::new(text(parameter, value)).unwrap_or_default(),
+        }
+    });
+    Ok(all.collect())
+}
+
+/// A value for people. No pointer is followed.
+fn text(parameter: &functions::Parameter, value: u64) -> String {
+    const COPY_KINDS: [&str; 5] = [
+        "hipMemcpyHostToHost",
+        "hipMemcpyHostToDevice",
+        "hipMemcpyDeviceToHost",
+        "hipMemcpyDeviceToDevice",
+        "hipMemcpyDefault",
+    ];
+    let of = parameter.of;
+    if of.mangled == c"13hipMemcpyKind"
+        && let Some(kind) = COPY_KINDS.get(value as usize)
+    {
+        return (*kind).to_owned();
+    }
+    match (of.depth, of.mangled.to_bytes()) {
+        (1.., _) => format!("{value:#x}"),
+        (_, b"i") => (value as u32 as i32).to_string(),
+        _ => value.to_string(),
+    }
+}
+
+/// Visits the arguments of the call that a callback tells of, until the visitor answers other than 0. No pointer is followed.
+///
+/// # Safety
+///
+/// The payload is a [`HipData`], or the client's copy of one; `visitor` takes an argument and `data`.
+pub unsafe fn visit(
+    record: &CallbackTracingRecord,
+    visitor: CallbackArgumentVisitor,
+    _depth: i32,
+    data: *mut c_void,
+) -> Answer {
+    if record.payload.is_null() {
+        return Err(Status::ERROR_INVALID_ARGUMENT);
+    }
+    let from = core::mem::offset_of!(HipData, arguments);
+    // SAFETY: the payload has the arguments there.
+    let all = unsafe { arguments(record.operation, record.payload.wrapping_byte_add(from)) }?;
+    all.iter().all(|one| {
+        let of = one.parameter.of;
+        // SAFETY: the client's function for this, with an argument whose texts last until all have been visited.
+        let answer = unsafe {
+            visitor(
+                record.kind,
+                record.operation,
+                one.number,
+                one.address,
+                of.depth,
+                of.mangled.as_ptr(),
+                one.parameter.name.as_ptr(),
+                one.text.as_ptr(),
+                0,
+                data,
+            )
+        };
+        answer == 0
+    });
+    Ok(())
+}
+
+/// Visits the arguments of the call that a record tells of, until the visitor answers other than 0.
+///
+/// # Safety
+///
+/// The payload is a [`HipRecord`]; `visitor` takes an argument and `data`.
+pub unsafe fn visit_record(
+    record: &RecordHeader,
+    visitor: BufferArgumentVisitor,
+    data: *mut c_void,
+) -> Answer {
+    let payload = record.payload.cast::<HipRecord>();
+    if payload.is_null() {
+        return Err(Status::ERROR_INVALID_ARGUMENT);
+    }
+    // SAFETY: the payload is a record of a call of HIP.
+    let (kind, operation) = unsafe { ((*payload).kind, (*payload).operation) };
+    let from = core::mem::offset_of!(HipRecord, arguments);
+    // SAFETY: the payload has the arguments there.
+    let all = unsafe { arguments(operation, record.payload.wrapping_byte_add(from)) }?;
+    all.iter().all(|one| {
+        let of = one.parameter.of;
+        // SAFETY: the client's function for this, with an argument whose texts last until all have been visited.
+        let answer = unsafe {
+            visitor(
+                kind,
+                operation,
+                one.number,
+                one.address,
+                of.depth,
+                of.mangled.as_ptr(),
+                one.parameter.name.as_ptr(),
+                one.text.as_ptr(),
+                data,
+            )
+        };
+        answer == 0
+    });
+    Ok(())
+}

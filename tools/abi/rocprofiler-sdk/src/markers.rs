@@ -1,0 +1,274 @@
+//! Markers: how they appear as calls of ROCTx, and as ranges.
+//!
+//! A marker is a moment: the enter and the exit of its call come one after the other, and the record of its call has one time. The
+//! ids of their calls are numbers of their own, above those of other calls; a callback and a record of one marker have different
+//! ones. A range that began before the context was started has no record.
+
+use crate::result::Answer;
+use core::ffi::{CStr, c_void};
+use gputrail_abi::kept;
+use gputrail_record::{Marker, MarkerKind, StringId, ThreadId};
+use gputrail_rocprofiler::{
+    CallbackArgumentVisitor, CallbackTracingRecord, MarkerCoreApi, MarkerCoreRangeApi, Status,
+    TracingOperation,
+};
+use gputrail_tool as tool;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a callback on a call of ROCTx is given (`rocprofiler_callback_tracing_marker_api_data_t`).
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+pub struct MarkerData {
+    /// Bytes of this structure.
+    pub size: u64,
+    /// The message, or the range; and room for a second argument.
+    pub arguments: [u64; 2],
+    /// What the call returned.
+    pub result: u64,
+}
+
+impl MarkerData {
+    /// Of the call that a marker is.
+    pub fn new(marker: &Marker) -> MarkerData {
+        let argument = match marker.what {
+            MarkerKind::INSTANT | MarkerKind::PUSH | MarkerKind::START => {
+                message(marker.name).as_ptr().expose_provenance() as u64
+            }
+            MarkerKind::END => marker.id,
+            _ => 0,
+        };
+        MarkerData {
+            size: size_of::<MarkerData>() as u64,
+            arguments: [argument, 0],
+            result: match marker.what {
+                MarkerKind::START => marker.id,
+                MarkerKind::PUSH => u64::from(marker.level()).saturating_sub(1),
+                _ => 0,
+            },
+        }
+    }
+}
+
+/// A text, which lasts for ever.
+pub fn message(name: StringId) -> &'static CStr {
+    kept(&tool::string(name).unwrap_or_default())
+}
+
+/// The number of a call of ROCTx: no other call has it.
+pub fn new_correlation() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 62);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The function of ROCTx that a marker is a call of.
+pub fn function(what: MarkerKind) -> Option<TracingOperation> {
+    let function = match what {
+        MarkerKind::INSTANT => MarkerCoreApi::roctxMarkA,
+        MarkerKind::PUSH => MarkerCoreApi::roctxRangePushA,
+        MarkerKind::POP => MarkerCoreApi::roctxRangePop,
+        MarkerKind::START => MarkerCoreApi::roctxRangeStartA,
+        MarkerKind::END => MarkerCoreApi::roctxRangeStop,
+        _ => return None,
+    };
+    Some(function.0)
+}
+
+/// A range that began.
+#[derive(Copy, Clone, Debug)]
+pub struct Begun {
+    /// `roctxThreadRangeA` or `roctxProcessRangeA`.
+    pub operation: TracingOperation,
+    /// When.
+    pub time: u64,
+    /// Its number among calls.
+    pub correlation: u64,
+    /// The data of its callbacks.
+    pub data: u64,
+    /// Its message.
+    pub name: StringId,
+    /// The thread on which it began.
+    pub thread: ThreadId,
+    /// Its level on the thread, from 1.
+    level: u32,
+}
+
+/// What a marker means for ranges.
+pub enum Event {
+    /// A moment: `roctxMarkA`.
+    Mark,
+    /// A range begins.
+    Begin,
+    /// It ends.
+    End(Begun),
+}
+
+/// The ranges that are open.
+#[derive(Default)]
+pub struct Ranges {
+    pushed: HashMap<ThreadId, Vec<Begun>>,
+    started: HashMap<u64, Begun>,
+}
+
+impl Ranges {
+    /// What a marker means; none where no beginning is known. The beginning of a range is added with [`Ranges::begin`].
+    pub fn event(&mut self, marker: &Marker) -> Option<Event> {
+        match marker.what {
+            MarkerKind::INSTANT => Some(Event::Mark),
+            MarkerKind::PUSH | MarkerKind::START => Some(Event::Begin),
+            MarkerKind::POP => {
+                let pushed = self.pushed.get_mut(&marker.thread)?;
+                let level = marker.level();
+                // Ranges that ended without a marker are left out.
+                while level != 0 && pushed.last().is_some_and(|last| last.level > level) {
+                    pushed.pop();
+                }
+                pushed.pop().map(Event::End)
+            }
+            MarkerKind::END => self.started.remove(&marker.id).map(Event::End),
+            _ => None,
+        }
+    }
+
+    /// Adds a range that `marker` begins.
+    pub fn begin(&mut self, marker: &Marker) -> Begun {
+        let is_pushed = marker.what == MarkerKind::PUSH;
+        let operation = match is_pushed {
+            true => MarkerCoreRangeApi::roctxThreadRangeA,
+            false => MarkerCoreRangeApi::roctxProcessRangeA,
+        };
+        let begun = Begun {
+            operation: operation.0,
+            time: marker.time.0,
+            correlation: new_correlation(),
+            data: 0,
+            name: marker.name,
+            thread: marker.thread,
+            level: marker.level(),
+        };
+        if is_pushed {
+            self.pushed.entry(marker.thread).or_default().push(begun);
+        } else {
+            self.started.insert(marker.id, begun);
+        }
+        begun
+    }
+
+    /// Keeps the client's word of the range that `marker` began.
+    pub fn keep(&mut self, marker: &Marker, data: u64) {
+        let begun = match marker.what {
+            MarkerKind::PUSH => {
+                let pushed = self.pushed.get_mut(&marker.thread);
+                pushed.and_then(|pushed| pushed.last_mut())
+            }
+            _ => self.started.get_mut(&marker.id),
+        };
+        if let Some(begun) = begun {
+            begun.data = data;
+        }
+    }
+}
+
+/// Visits the argument of the call of ROCTx that a callback tells of.
+///
+/// # Safety
+///
+/// The payload is a [`MarkerData`], or the client's copy of one; `visitor` takes an argument and `data`.
+pub unsafe fn visit(
+    record: &CallbackTracingRecord,
+    visitor: CallbackArgumentVisitor,
+    data: *mut c_void,
+) -> Answer {
+    if record.payload.is_null() {
+        return Err(Status::ERROR_INVALID_ARGUMENT);
+    }
+    let is_call = record.kind == gputrail_rocprofiler::CallbackTracingKind::MARKER_CORE_API;
+    if is_call && record.operation == MarkerCoreApi::roctxRangePop.0 {
+        return Ok(());
+    }
+    let payload = record.payload.cast::<MarkerData>();
+    // SAFETY: the payload is such a structure.
+    let value = unsafe { (*payload).arguments[0] };
+    let is_range = is_call && record.operation == MarkerCoreApi::roctxRangeStop.0;
+    let (name, type_name, depth, text) = if is_range {
+        (c"id", c"m", 0, kept(&value.to_string()))
+    } else {
+        let message = core::ptr::with_exposed_provenance(value as usize);
+        // SAFETY: the message of a call is null or one of `message`, which lasts for ever.
+        let text = unsafe { gputrail_abi::given(message) };
+        (c"message", c"PKc", 1, kept(&text.unwrap_or_default()))
+    };
+    // SAFETY: the client's function for this, with an argument whose texts last for ever.
+    unsafe {
+        visitor(
+            record.kind,
+            record.operation,
+            0,
+            (&raw const (*payload).arguments).cast(),
+            depth,
+            type_name.as_ptr(),
+            name.as_ptr(),
+            text.as_ptr(),
+            depth,
+            data,
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gputrail_record::Ticks;
+
+    fn marker(what: MarkerKind, id: u64, time: u64) -> Marker {
+        Marker {
+            what,
+            id,
+            time: Ticks(time),
+            thread: ThreadId(7),
+            ..Marker::blank()
+        }
+    }
+
+    /// The times at which the ranges began that `all` ends.
+    fn ended(all: &[Marker]) -> Vec<Option<u64>> {
+        let mut ranges = Ranges::default();
+        let ends = all.iter().filter_map(|one| match ranges.event(one) {
+            Some(Event::Begin) => {
+                ranges.begin(one);
+                None
+            }
+            Some(Event::End(begun)) => Some(Some(begun.time)),
+            Some(Event::Mark) => None,
+            None => Some(None),
+        });
+        ends.collect()
+    }
+
+    #[test]
+    fn ranges_end_where_they_began() {
+        let all = [
+            marker(MarkerKind::PUSH, 1, 10),
+            marker(MarkerKind::START, 500, 11),
+            marker(MarkerKind::PUSH, 2, 12),
+            marker(MarkerKind::INSTANT, 0, 13),
+            marker(MarkerKind::POP, 2, 14),
+            marker(MarkerKind::POP, 1, 15),
+            marker(MarkerKind::END, 500, 16),
+        ];
+        assert_eq!(ended(&all), [Some(12), Some(10), Some(11)]);
+    }
+
+    #[test]
+    fn a_range_that_ended_without_a_marker_is_left_out() {
+        let all = [
+            marker(MarkerKind::PUSH, 1, 10),
+            marker(MarkerKind::PUSH, 2, 11),
+            marker(MarkerKind::POP, 1, 12),
+            marker(MarkerKind::POP, 1, 13),
+            marker(MarkerKind::END, 500, 14),
+        ];
+        assert_eq!(ended(&all), [Some(10), None, None]);
+    }
+}

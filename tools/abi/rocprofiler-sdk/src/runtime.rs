@@ -1,0 +1,123 @@
+//! The initialization of a runtime: OpenCL, or that of the simulated GPU. It is told as HIP's, once, within the program's first call.
+//! There is no version, which is 0. The kernel that fills are dispatches of is loaded then.
+
+use crate::context::{self, Context};
+use crate::objects::NO_FILE;
+use crate::payload::FILL;
+use crate::{agents, now, thread_id};
+use core::ffi::c_void;
+use gputrail_abi::lock;
+use gputrail_rocprofiler::{
+    BufferCategory, BufferTracingKind, CallbackPhase, CallbackTracingKind, CallbackTracingRecord,
+    CodeObjectLoadData, CodeObjectOperation, CorrelationId, KernelSymbolData,
+    RuntimeInitializationData, RuntimeInitializationOperation, RuntimeInitializationRecord,
+    TracingOperation, UserData,
+};
+
+const OPERATION: RuntimeInitializationOperation = RuntimeInitializationOperation::HIP;
+
+/// It belongs to no call.
+fn no_call() -> CorrelationId {
+    CorrelationId {
+        internal: 0,
+        external: UserData::from(0),
+        ancestor: 0,
+    }
+}
+
+/// Tells the contexts that are started.
+pub fn initialised() {
+    for context in context::all().iter().filter(|one| one.is_started()) {
+        tell_fill(context);
+        tell(context);
+        record(context);
+    }
+}
+
+/// Calls a client about what belongs to no call.
+fn call<T>(
+    context: &Context,
+    (kind, operation): (CallbackTracingKind, TracingOperation),
+    phase: CallbackPhase,
+    payload: &mut T,
+) {
+    let service = lock(&context.services).callbacks.get(&kind).cloned();
+    let Some(service) = service.filter(|service| service.operations.has(operation)) else {
+        return;
+    };
+    let record = CallbackTracingRecord {
+        context_id: context.id,
+        thread_id: thread_id(),
+        correlation_id: no_call(),
+        kind,
+        operation,
+        phase,
+        payload: core::ptr::from_mut(payload).cast::<c_void>(),
+    };
+    let mut word = UserData::from(0);
+    // SAFETY: the client's function for this, with the payload of the kind, and a word.
+    unsafe { (service.function)(record, &raw mut word, service.data) };
+}
+
+/// The kernel of fills.
+fn tell_fill(context: &Context) {
+    let kind = CallbackTracingKind::CODE_OBJECT;
+    let mut code = CodeObjectLoadData {
+        size: size_of::<CodeObjectLoadData>() as u64,
+        code_object_id: FILL,
+        agent_id: agents::host(),
+        uri: c"gputrail://fill".as_ptr(),
+        storage_type: CodeObjectLoadData::FILE,
+        memory_base: NO_FILE,
+        // SAFETY: all bytes 0 are a value of a growing structure.
+        ..unsafe { core::mem::zeroed() }
+    };
+    let load = (kind, CodeObjectOperation::LOAD.0);
+    call(context, load, CallbackPhase::LOAD, &mut code);
+    let mut kernel = KernelSymbolData {
+        size: size_of::<KernelSymbolData>() as u64,
+        kernel_id: FILL,
+        code_object_id: FILL,
+        kernel_name: c"gputrail_fill".as_ptr(),
+        // SAFETY: all bytes 0 are a value of a growing structure.
+        ..unsafe { core::mem::zeroed() }
+    };
+    let register = CodeObjectOperation::DEVICE_KERNEL_SYMBOL_REGISTER;
+    call(
+        context,
+        (kind, register.0),
+        CallbackPhase::LOAD,
+        &mut kernel,
+    );
+}
+
+fn tell(context: &Context) {
+    let mut data = RuntimeInitializationData {
+        size: size_of::<RuntimeInitializationData>() as u64,
+        version: 0,
+        instance: 0,
+    };
+    let kind = CallbackTracingKind::RUNTIME_INITIALIZATION;
+    call(context, (kind, OPERATION.0), CallbackPhase::NONE, &mut data);
+}
+
+fn record(context: &Context) {
+    let kind = BufferTracingKind::RUNTIME_INITIALIZATION;
+    let service = lock(&context.services).buffers.get(&kind).cloned();
+    let wanted = service.filter(|service| {
+        service.buffer.context == context.id && service.operations.has(OPERATION.0)
+    });
+    if let Some(service) = wanted {
+        let record = RuntimeInitializationRecord {
+            size: size_of::<RuntimeInitializationRecord>() as u64,
+            kind,
+            operation: OPERATION.0,
+            correlation_id: no_call(),
+            thread_id: thread_id(),
+            timestamp: now(),
+            version: 0,
+            instance: 0,
+        };
+        service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+    }
+}

@@ -1,0 +1,334 @@
+//! Records of gputrail into records of the API, on the threads that deliver gputrail's buffers.
+//!
+//! Work comes when it has completed, in one record. Work whose times its runtime does not tell has times of 0; work that had not
+//! completed when the program ended has no record.
+
+use crate::context::{BufferService, Services};
+use crate::hip::{self, HipRecord};
+use crate::kinds;
+use crate::markers::{self, Event, Ranges};
+use crate::payload;
+use gputrail_record::{
+    self as record, Allocation, Api, CorrelationId, KernelDispatch, Marker, MemoryCopy, MemorySet,
+    Operation, RecordRef, Retirement, Unfinished, WorkHeader,
+};
+use gputrail_rocprofiler::{
+    self as sdk, ApiRecord, AsyncCorrelationId, BufferCategory, BufferTracingKind as Kind,
+    ContextId, CorrelationIdRetirementRecord, HIP_RESULT_BYTES, KernelDispatchInfo,
+    KernelDispatchOperation, KernelDispatchRecord, MarkerCoreRangeApi, MemoryAllocationRecord,
+    MemoryCopyRecord, TracingOperation, UserData,
+};
+use gputrail_tool::{Batch, Drops, WorkTimes, arguments_of_record};
+use std::collections::HashMap;
+
+/// Bytes of a record, as it says itself.
+fn size_of_record<T>() -> u64 {
+    size_of::<T>() as u64
+}
+
+/// The arguments of a call that comes next.
+struct Arguments {
+    correlation: CorrelationId,
+    operation: Operation,
+    values: hip::Arguments,
+}
+
+/// Translates the batches of a context's buffer, one after the other.
+pub struct Translator {
+    /// By kind: those that go to a buffer of the context.
+    services: HashMap<Kind, BufferService>,
+    arguments: Option<Arguments>,
+    ranges: Ranges,
+}
+
+impl Translator {
+    /// Of a context with these services. Records for buffers of other contexts are dropped, as by AMD's library.
+    pub fn new(context: ContextId, services: &Services) -> Translator {
+        let services = services.buffers.iter();
+        let own = services.filter(|(_, service)| service.buffer.context == context);
+        Translator {
+            services: own
+                .map(|(kind, service)| (*kind, service.clone()))
+                .collect(),
+            arguments: None,
+            ranges: Ranges::default(),
+        }
+    }
+
+    /// Puts the records of a batch.
+    pub fn add(&mut self, batch: Batch<'_>) {
+        for record in batch.records() {
+            self.put(record);
+        }
+    }
+
+    /// Counts what gputrail has dropped as drops of the buffers that it was for.
+    pub fn count_dropped(&self, drops: &Drops) {
+        let of = [
+            (record::Kind::KERNEL_DISPATCH, Kind::KERNEL_DISPATCH),
+            (record::Kind::MEMORY_SET, Kind::KERNEL_DISPATCH),
+            (record::Kind::MEMORY_COPY, Kind::MEMORY_COPY),
+            (record::Kind::MEMORY_ALLOCATION, Kind::MEMORY_ALLOCATION),
+            (record::Kind::RETIREMENT, Kind::CORRELATION_ID_RETIREMENT),
+            (record::Kind::MARKER, Kind::MARKER_CORE_API),
+            (record::Kind::MARKER, Kind::MARKER_CORE_RANGE_API),
+            (record::Kind::API, Kind::HIP_RUNTIME_API),
+            (record::Kind::API, Kind::HIP_RUNTIME_API_EXT),
+            (record::Kind::API, Kind(kinds::OPENCL_API)),
+            (record::Kind::API, Kind(kinds::SIMULATED_API)),
+        ];
+        for (kind, of) in of {
+            let dropped = drops.of(kind);
+            if dropped != 0
+                && let Some(service) = self.services.get(&of)
+            {
+                service.buffer.count_dropped(dropped);
+            }
+        }
+    }
+
+    /// The service of a kind, if it has records of `operation`.
+    fn service(&self, kind: Kind, operation: TracingOperation) -> Option<&BufferService> {
+        let service = self.services.get(&kind);
+        service.filter(|service| service.operations.has(operation))
+    }
+
+    fn put(&mut self, record: RecordRef<'_>) {
+        use record::Kind as Of;
+        let times = WorkTimes::of(record).unwrap_or_default();
+        let has_ended = matches!(times.unfinished, Unfinished::NO | Unfinished::NO_TIMES);
+        match record.kind() {
+            Of::ARGUMENTS => self.keep_arguments(record),
+            Of::API => each(record, |call: &Api| self.call(call)),
+            Of::KERNEL_DISPATCH if has_ended => each(record, |kernel: &KernelDispatch| {
+                self.kernel(&kernel.work, payload::dispatch_info(kernel), times);
+            }),
+            Of::MEMORY_SET if has_ended => each(record, |fill: &MemorySet| {
+                self.kernel(&fill.work, payload::fill_info(fill), times);
+            }),
+            Of::MEMORY_COPY if has_ended => {
+                each(record, |copy: &MemoryCopy| self.copy(copy, times));
+            }
+            Of::MEMORY_ALLOCATION => each(record, |one: &Allocation| self.allocation(one)),
+            Of::RETIREMENT => each(record, |one: &Retirement| self.retirement(one)),
+            Of::MARKER => each(record, |marker: &Marker| self.marker(marker)),
+            _ => {}
+        }
+    }
+
+    fn keep_arguments(&mut self, record: RecordRef<'_>) {
+        let Some(head) = record.read::<record::Arguments>() else {
+            return;
+        };
+        let Some(shown) = hip::shown(head.operation) else {
+            return;
+        };
+        if let Ok(kept) = arguments_of_record(record) {
+            let values = shown.recorded(kept.map(|one| (one.name(), one.value())));
+            self.arguments = Some(Arguments {
+                correlation: head.correlation,
+                operation: head.operation,
+                values,
+            });
+        }
+    }
+
+    fn call(&mut self, call: &Api) {
+        let correlation_id = sdk::CorrelationId {
+            internal: call.correlation.0,
+            external: UserData::from(call.external.0),
+            ancestor: call.ancestor.0,
+        };
+        let record = |kind, operation| ApiRecord {
+            size: size_of_record::<ApiRecord>(),
+            kind,
+            operation,
+            correlation_id,
+            start_timestamp: call.start.0,
+            end_timestamp: call.end.0,
+            thread_id: call.thread.0.into(),
+        };
+        if let Some(kind) = kinds::of_calls(call.operation.domain).map(Kind) {
+            let operation = call.operation.number.into();
+            if let Some(service) = self.service(kind, operation) {
+                let record = record(kind, operation);
+                service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+            }
+        }
+        let Some(shown) = hip::shown(call.operation) else {
+            return;
+        };
+        let kept = self.arguments.take().filter(|kept| {
+            (kept.correlation, kept.operation) == (call.correlation, call.operation)
+        });
+        let arguments = kept.map_or_else(|| shown.recorded(std::iter::empty()), |kept| kept.values);
+        let operation = shown.operation(&arguments);
+        if let Some(service) = self.service(Kind::HIP_RUNTIME_API, operation) {
+            let record = record(Kind::HIP_RUNTIME_API, operation);
+            let kind = Kind::HIP_RUNTIME_API.0;
+            service.buffer.put(BufferCategory::TRACING, kind, &record);
+        }
+        if let Some(service) = self.service(Kind::HIP_RUNTIME_API_EXT, operation) {
+            let mut record = HipRecord {
+                size: size_of_record::<HipRecord>(),
+                kind: Kind::HIP_RUNTIME_API_EXT,
+                operation,
+                correlation_id,
+                start_timestamp: call.start.0,
+                end_timestamp: call.end.0,
+                thread_id: call.thread.0.into(),
+                arguments: [0; hip::ARGUMENT_BYTES / 8],
+                result: [0; HIP_RESULT_BYTES / 8],
+            };
+            shown.put_in_record(&arguments, &mut record.arguments);
+            record.result[0] = hip::error_of(call.return_code);
+            let kind = Kind::HIP_RUNTIME_API_EXT.0;
+            service.buffer.put(BufferCategory::TRACING, kind, &record);
+        }
+    }
+
+    fn kernel(&self, work: &WorkHeader, dispatch_info: KernelDispatchInfo, times: WorkTimes) {
+        let kind = Kind::KERNEL_DISPATCH;
+        let operation = KernelDispatchOperation::COMPLETE.0;
+        let Some(service) = self.service(kind, operation) else {
+            return;
+        };
+        let record = KernelDispatchRecord {
+            size: size_of_record::<KernelDispatchRecord>(),
+            kind,
+            operation,
+            correlation_id: of_work(work),
+            thread_id: work.thread.0.into(),
+            start_timestamp: times.start.0,
+            end_timestamp: times.end.0,
+            dispatch_info,
+        };
+        service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+    }
+
+    fn copy(&self, copy: &MemoryCopy, times: WorkTimes) {
+        let kind = Kind::MEMORY_COPY;
+        let Some(shown) = payload::copy(copy) else {
+            return;
+        };
+        let operation = shown.operation.0;
+        let Some(service) = self.service(kind, operation) else {
+            return;
+        };
+        let record = MemoryCopyRecord {
+            size: size_of_record::<MemoryCopyRecord>(),
+            kind,
+            operation,
+            correlation_id: of_work(&copy.work),
+            thread_id: copy.work.thread.0.into(),
+            start_timestamp: times.start.0,
+            end_timestamp: times.end.0,
+            dst_agent_id: shown.to.0,
+            src_agent_id: shown.from.0,
+            bytes: shown.bytes,
+            dst_address: shown.to.1,
+            src_address: shown.from.1,
+        };
+        service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+    }
+
+    fn allocation(&self, allocation: &Allocation) {
+        let kind = Kind::MEMORY_ALLOCATION;
+        let Some(operation) = payload::allocation(allocation).map(|operation| operation.0) else {
+            return;
+        };
+        let Some(service) = self.service(kind, operation) else {
+            return;
+        };
+        let record = MemoryAllocationRecord {
+            size: size_of_record::<MemoryAllocationRecord>(),
+            kind,
+            operation,
+            correlation_id: sdk::CorrelationId {
+                internal: allocation.correlation.0,
+                external: UserData::from(allocation.external.0),
+                ancestor: 0,
+            },
+            thread_id: allocation.thread.0.into(),
+            start_timestamp: allocation.start.0,
+            end_timestamp: allocation.end.0,
+            agent_id: payload::agent_of_memory(allocation),
+            address: allocation.address,
+            allocation_size: allocation.bytes,
+        };
+        service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+    }
+
+    fn retirement(&self, retirement: &Retirement) {
+        let kind = Kind::CORRELATION_ID_RETIREMENT;
+        if let Some(service) = self.services.get(&kind) {
+            let record = CorrelationIdRetirementRecord {
+                size: size_of_record::<CorrelationIdRetirementRecord>(),
+                kind,
+                timestamp: retirement.time.0,
+                internal_correlation_id: retirement.correlation.0,
+            };
+            service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+        }
+    }
+
+    fn marker(&mut self, marker: &Marker) {
+        let now = marker.time.0;
+        let thread = marker.thread.0.into();
+        let record = |kind, operation, correlation, start| ApiRecord {
+            size: size_of_record::<ApiRecord>(),
+            kind,
+            operation,
+            correlation_id: sdk::CorrelationId {
+                internal: correlation,
+                external: UserData::from(0),
+                ancestor: 0,
+            },
+            start_timestamp: start,
+            end_timestamp: now,
+            thread_id: thread,
+        };
+        let kind = Kind::MARKER_CORE_API;
+        if let Some(operation) = markers::function(marker.what)
+            && let Some(service) = self.service(kind, operation)
+        {
+            let record = record(kind, operation, markers::new_correlation(), now);
+            service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+        }
+        let kind = Kind::MARKER_CORE_RANGE_API;
+        if !self.services.contains_key(&kind) {
+            return;
+        }
+        let (operation, correlation, start) = match self.ranges.event(marker) {
+            Some(Event::Mark) => {
+                let mark = MarkerCoreRangeApi::roctxMarkA.0;
+                (mark, markers::new_correlation(), now)
+            }
+            Some(Event::Begin) => {
+                self.ranges.begin(marker);
+                return;
+            }
+            Some(Event::End(begun)) => (begun.operation, begun.correlation, begun.time),
+            None => return,
+        };
+        if let Some(service) = self.service(kind, operation) {
+            let record = record(kind, operation, correlation, start);
+            service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+        }
+    }
+}
+
+/// Calls `put` with the record, if it is an `R`.
+fn each<R: record::Record>(record: RecordRef<'_>, put: impl FnOnce(&R)) {
+    if let Some(record) = record.read::<R>() {
+        put(&record);
+    }
+}
+
+/// The ids of work.
+fn of_work(work: &WorkHeader) -> AsyncCorrelationId {
+    AsyncCorrelationId {
+        internal: work.correlation.0,
+        external: UserData::from(work.external.0),
+    }
+}
