@@ -71,6 +71,11 @@ rows! {
         value: &'r str = "value",
     }
 
+    /// A property whose value may be anything.
+    Variable<'r> {
+        name: &'r str = "name",
+    }
+
     Process<'r> {
         global: Option<i64> = "globalPid",
         name: &'r str = "name",
@@ -237,9 +242,9 @@ impl<'e> Export<'e> {
         });
         let table = "TARGET_INFO_SYSTEM_ENV";
         self.each(table, Property::COLUMNS, |export, row| {
-            let property = Property::read(row)?;
-            if property.name == "Hostname" {
-                export.tables.header.machine.host = property.value.to_owned();
+            // Values of other properties may be bytes (GpuInfo).
+            if Variable::read(row)?.name == "Hostname" {
+                export.tables.header.machine.host = Property::read(row)?.value.to_owned();
             }
             Ok(())
         });
