@@ -3,7 +3,9 @@
 use super::work::counts_items;
 use super::{CALL, Rpd};
 use crate::import::row::{ParsedField, RowField, rows};
-use crate::import::tables::{ArgumentValue, HostKind, HostLane, HostRow, NO_END, TextHandle};
+use crate::import::tables::{
+    ArgumentValue, HostKind, HostLane, HostRow, NO_END, TextHandle, api_of_function,
+};
 use gputrail_record::Domain;
 
 rows! {
@@ -36,17 +38,13 @@ const OWN: [&str; 3] = ["rocpd_kernelapi", "rocpd_copyapi", "rocpd_stackframe"];
 
 /// The API of a function, by its name or by its domain in the file; none if it is of no device API.
 fn api_of(name: &str, domain: &str) -> Option<Domain> {
-    let is_driver = |rest: &str| rest.starts_with(|first: char| first.is_ascii_uppercase());
-    match domain {
-        _ if name.starts_with("hip") => Some(Domain::HIP),
-        _ if name.starts_with("hsa_") => Some(Domain::HSA),
-        _ if name.starts_with("cuda") => Some(Domain::CUDA_RUNTIME),
-        _ if name.strip_prefix("cu").is_some_and(is_driver) => Some(Domain::CUDA_DRIVER),
+    let by_domain = || match domain {
         "hip" => Some(Domain::HIP),
         "hsa" => Some(Domain::HSA),
         "cuda" => Some(Domain::CUDA_RUNTIME),
         _ => None,
-    }
+    };
+    api_of_function(name).or_else(by_domain)
 }
 
 impl Rpd<'_> {

@@ -570,6 +570,18 @@ fn arguments_in(all: &[ArgumentRow], arguments: ArgumentRange) -> &[ArgumentRow]
     own.unwrap_or_default()
 }
 
+/// The API of a function of CUDA, HIP or HSA, by its name.
+pub(crate) fn api_of_function(name: &str) -> Option<Domain> {
+    let is_driver = |rest: &str| rest.starts_with(|first: char| first.is_ascii_uppercase());
+    match name {
+        _ if name.starts_with("hip") => Some(Domain::HIP),
+        _ if name.starts_with("hsa_") => Some(Domain::HSA),
+        _ if name.starts_with("cuda") => Some(Domain::CUDA_RUNTIME),
+        _ if name.strip_prefix("cu").is_some_and(is_driver) => Some(Domain::CUDA_DRIVER),
+        _ => None,
+    }
+}
+
 /// The purpose of a function of CUDA, HIP or HSA, by its name.
 fn group_of(name: &str) -> OperationGroup {
     let groups = [
