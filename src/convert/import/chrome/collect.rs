@@ -28,6 +28,8 @@ use gputrail_trace::sorter::{SortKey, Sorter};
 const MAX_LANES: usize = 1 << 16;
 /// Most processes, and most names of processes and of threads.
 const MAX_PROCESSES: usize = 1 << 16;
+/// Most devices.
+pub(super) const MAX_DEVICES: u64 = 1 << 10;
 /// Longest duration, ns: 30 days. Longer ones are known errors of clocks.
 const MAX_DURATION: i128 = 30 * 24 * 3600 * 1_000_000_000;
 
@@ -92,6 +94,8 @@ pub(super) struct Collected<'a> {
     pub has_bound_arrows: bool,
     /// Whether there are launches of graphs.
     pub has_graphs: bool,
+    /// The last of the devices that work names.
+    pub last_device: Option<u64>,
     /// JSON objects or arrays behind the first, and whether they name other ranks.
     documents: u32,
     pub has_other_ranks: bool,
@@ -114,6 +118,7 @@ pub(super) type NumberSet = HashSet<u64, foldhash::fast::RandomState>;
 #[derive(Debug, Default)]
 struct WorkPlace {
     correlation: Option<u64>,
+    device: Option<u64>,
     has_stream: bool,
 }
 
@@ -121,7 +126,11 @@ fn place(args: &str) -> WorkPlace {
     let mut place = WorkPlace::default();
     super::arguments::each(args, |name, value: &RawValue| match name {
         "correlation" => place.correlation = super::arguments::number(value),
-        "stream" | "device" => place.has_stream = true,
+        "stream" => place.has_stream = true,
+        "device" => {
+            place.has_stream = true;
+            place.device = super::arguments::number(value);
+        }
         _ => {}
     });
     place
@@ -152,6 +161,7 @@ impl<'a> Collected<'a> {
             has_arrows: false,
             has_bound_arrows: false,
             has_graphs: false,
+            last_device: None,
             documents: 0,
             has_other_ranks: false,
             first: None,
@@ -212,7 +222,7 @@ impl<'a> Collected<'a> {
             self.lost("event without a time (ts)", offset);
             return None;
         };
-        let Some(Decimal { nanos, exact }) = decimal::microseconds(raw) else {
+        let Some(Decimal { nanos, exact }) = decimal::microseconds(text(raw).trim()) else {
             self.lost("event whose time (ts) is no number", offset);
             return None;
         };
@@ -304,7 +314,8 @@ impl<'a> Collected<'a> {
         let category = event.cat.map_or(Cow::Borrowed(""), text);
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let args = event.args.unwrap_or("");
-        let duration = event.dur.map(decimal::microseconds);
+        let duration = event.dur.map(text);
+        let duration = duration.map(|duration| decimal::microseconds(duration.trim()));
         let mut flags = 0;
         let duration = match duration {
             None => NONE,
@@ -362,6 +373,8 @@ impl<'a> Collected<'a> {
             }
             head = head.with_kind(StoredKind::Work);
             self.has_graphs |= category == GRAPH;
+            let device = known.device.filter(|device| *device < MAX_DEVICES);
+            self.last_device = self.last_device.max(device);
             let correlation = known.correlation.filter(|_| category != GRAPH);
             head.id = self.correlations.work(pid, correlation).into();
         } else if is_call(&category) {
