@@ -65,8 +65,7 @@ impl Space<'_> {
         // An operation, until the next event tells whether it contains others.
         let mut last: Option<Event> = None;
         let mut fields = SpanFields::new(span);
-        // Damage has been reported with the line. Of an event that is cut, nothing is right.
-        while let (Some(one), None) = fields.next(&mut self.file)? {
+        while let Some(one) = self.next_again(&mut fields)? {
             let (field::line::EVENTS, SpanValue::Bytes(event)) = (one.number, one.value) else {
                 continue;
             };
@@ -97,7 +96,7 @@ impl Space<'_> {
         Ok(())
     }
 
-    /// Reads an event; none if it has no time, which is counted.
+    /// Reads an event; none if it is damaged, which is reported, or has no time, which is counted.
     fn event(
         &mut self,
         at: u64,
@@ -121,7 +120,9 @@ impl Space<'_> {
                 _ => {}
             }
         }
-        self.malformed(at, &fields);
+        if self.malformed(at, &fields) {
+            return None;
+        }
         if offset.is_none() && occurrences.is_some() {
             let reason = "events that stand for several occurrences, whose times are not told";
             self.report.unrepresented(self.name, reason, Some(at));

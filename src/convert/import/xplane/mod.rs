@@ -268,9 +268,12 @@ impl<'r> Space<'r> {
         Ok(fields.next(&mut self.file)?.0)
     }
 
-    /// The bytes of a small message, in place of those in `buffer`; false if it is too large, which is reported.
+    /// The bytes of a small message, in place of those in `buffer`; false if it is too large or cut, which is reported.
     fn message(&mut self, span: Span, buffer: &mut Vec<u8>) -> io::Result<bool> {
         buffer.clear();
+        if self.is_cut && span.to == self.file.length {
+            return Ok(false);
+        }
         if span.length() > MAX_MESSAGE {
             let found = format!("{} bytes of an event or of a name", span.length());
             let expected = "up to 64 MiB";
@@ -317,7 +320,7 @@ impl<'r> Space<'r> {
                 },
                 field::space::HOSTS => {
                     let host = self.text_at(span)?;
-                    self.hosts.push(host);
+                    self.hosts.extend(Some(host).filter(|host| !host.is_empty()));
                 }
                 field::space::ERRORS | field::space::WARNINGS => {
                     let said = self.text_at(span)?;

@@ -182,12 +182,13 @@ impl Space<'_> {
         self.malformed(at, &fields);
     }
 
-    /// Reports that the fields of a message, which is part of what stands at `at`, ended early.
-    pub(super) fn malformed(&mut self, at: u64, fields: &MessageFields<'_>) {
+    /// Whether the fields of a message, which is part of what stands at `at`, ended early. That is reported.
+    pub(super) fn malformed(&mut self, at: u64, fields: &MessageFields<'_>) -> bool {
         if let Some(found) = fields.malformed() {
             let expected = "an event or a name of an XPlane file";
             self.report.finding(self.name, Some(at), found, expected);
         }
+        fields.malformed().is_some()
     }
 
     /// A text, with U+FFFD in place of bytes that are not UTF-8.

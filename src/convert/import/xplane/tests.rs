@@ -299,11 +299,10 @@ impl Consumer for Details {
             work.bytes,
             work.arguments
                 .iter()
-                .filter_map(|one| match one.value {
+                .find_map(|one| match one.value {
                     Value::Text(text) => Some(text),
                     _ => None,
                 })
-                .next()
         ));
         Ok(())
     }
@@ -430,9 +429,10 @@ fn a_file_that_was_cut_is_read_as_far_as_it_goes_also_when_it_is_packed() {
     let (log, report) = read(&packed);
     assert!(report.is_sound());
     assert_eq!(log.lines, sound.lines);
-    let (log, report) = read(&packed[..packed.len() - 20]);
-    assert!(!report.is_sound());
-    assert!(!log.lines.is_empty());
+    // Without the end of the archive, its content is there.
+    let (log, report) = read(&packed[..packed.len() - 4]);
+    assert!(report.findings[0].found.contains("cannot be read"));
+    assert_eq!(log.lines, sound.lines);
 }
 
 #[test]
