@@ -301,21 +301,17 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
             has_ended: false,
             by_correlation: head.has(flag::BY_CORRELATION),
         };
-        match self.flows.get_mut(&key) {
-            Some(known) if head.has(flag::FIRST) => {
-                let before = mem::replace(known, new);
-                if !before.is_connected {
-                    self.loose(before.offset, before.by_correlation);
-                }
-            }
-            Some(_) => self.connect(key, &head, place),
-            None if head.has(flag::LAST) => {
-                self.lost("end of an arrow that does not begin", head.offset)
-            }
-            None if self.flows.len() >= MAX_FLOWS => {
-                self.lost("point of an arrow beyond the first 1,048,576", head.offset)
-            }
-            None => drop(self.flows.insert(key, new)),
+        let is_known = self.flows.contains_key(&key);
+        if is_known && !head.has(flag::FIRST) {
+            self.connect(key, &head, place);
+        } else if !is_known && head.has(flag::LAST) {
+            self.lost("end of an arrow that does not begin", head.offset);
+        } else if !is_known && self.flows.len() >= MAX_FLOWS {
+            self.lost("point of an arrow beyond the first 1,048,576", head.offset);
+        } else if let Some(before) = self.flows.insert(key, new)
+            && !before.is_connected
+        {
+            self.loose(before.offset, before.by_correlation);
         }
     }
 

@@ -138,7 +138,8 @@ impl Emitter<'_> {
         let mut id = record.head.id;
         let mut submitted = Vec::new();
         if record.head.has(flag::CALL) {
-            if let Some(thread) = self.declared.thread(number)
+            if id != NONE
+                && let Some(thread) = self.declared.thread(number)
                 && let LaneKey::Thread { pid, .. } = self.lane_keys[number]
             {
                 let (work, start) = (&mut self.work, self.declared.time(start));

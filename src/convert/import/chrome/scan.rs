@@ -182,12 +182,12 @@ impl<R: BufRead> ChromeScanner<R> {
                 Some(_) if !is_first => {
                     let found = self.window.describe();
                     let expected = "the end of the file, or another object or array";
-                    match self.resume(visitor, 0, found, expected) {
+                    let resumed = self.resume(visitor, 0, found, expected);
+                    match resumed.and_then(|()| self.events(visitor, EnclosingValue::Damage)) {
                         // What comes before is whole.
                         Err(ScanStop::End) => return Ok(()),
-                        resumed => resumed?,
+                        read => read?,
                     }
-                    self.events(visitor, EnclosingValue::Damage)?;
                 }
                 Some(_) | None => {
                     let found = self.window.describe();

@@ -339,11 +339,13 @@ fn declare_processes(
     pids.retain(|pid| is_process(collected, *pid));
     // Work of devices only: it needs a process all the same, for each rank.
     let ranks: HashSet<&str> = pids.iter().map(|pid| text_of(collected, *pid).rank).collect();
+    let has_rank = |pid: &Id| matches!(pid, Id::Text(_)) && text_of(collected, *pid).number.is_some();
+    let has_ranks = pids.iter().any(has_rank);
     let mut alone: BTreeMap<&str, Id> = BTreeMap::new();
     let activity = collected.activity.keys();
     for pid in activity.filter(|pid| is_device(collected, **pid)) {
         let rank = text_of(collected, *pid).rank;
-        if pids.is_empty() || !(rank.is_empty() || ranks.contains(rank)) {
+        if pids.is_empty() || has_ranks && !rank.is_empty() && !ranks.contains(rank) {
             alone.entry(rank).or_insert(*pid);
         }
     }
@@ -364,10 +366,10 @@ fn declare_processes(
             }
             (Some(name), _) => name.clone(),
             (None, Some(labels)) => labels.clone(),
-            (None, None) => match pid {
+            (None, None) => match *pid {
                 Id::Number(number) => format!("process {number}"),
-                &Id::NONE => "process without an id".to_owned(),
-                Id::Text(text) => collected.strings.text(*text).to_owned(),
+                Id::NONE => "process without an id".to_owned(),
+                Id::Text(text) => collected.strings.text(text).to_owned(),
             },
         };
         let of_text = match text.rank {
