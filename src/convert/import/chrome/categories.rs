@@ -1,5 +1,7 @@
 //! Categories by which events are told apart: as PyTorch's profiler and `gputrail convert` write them.
 
+use super::xla::BESIDE_WORK;
+
 /// The category of launches of graphs, as `gputrail convert` writes it. Their nodes are the work of the call.
 pub(super) const GRAPH: &str = "gpu_graph";
 
@@ -59,6 +61,7 @@ pub(super) fn is_beside_work(category: &str) -> bool {
             | "collective_comm"
             | "xpu_scope_profiler"
             | "hpu_op"
+            | BESIDE_WORK
     )
 }
 

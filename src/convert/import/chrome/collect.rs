@@ -18,6 +18,7 @@ use super::ids::Id;
 use super::record::{NONE, RecordHead, StoredKind, flag, name_length};
 use super::scan::ScanVisitor;
 use super::strings::Strings;
+use super::xla;
 use crate::export::chrome::DERIVED;
 use crate::import::Report;
 use crate::import::shared::Operations;
@@ -203,7 +204,7 @@ impl<'a> Collected<'a> {
         }
     }
 
-    fn id(&mut self, raw: Option<&str>) -> Id {
+    pub fn id(&mut self, raw: Option<&str>) -> Id {
         let text = raw.map_or(Cow::Borrowed(""), text);
         match text.trim().parse() {
             Ok(number) => Id::Number(number),
@@ -603,7 +604,10 @@ impl ScanVisitor for Collected<'_> {
             return Ok(());
         };
         match &*ph {
-            "X" => self.complete(offset, event),
+            "X" => match xla::translate(self, event) {
+                Some(own) => self.complete(offset, &own.of(event)),
+                None => self.complete(offset, event),
+            },
             "B" => self.part(offset, event, StoredKind::Begin, false),
             "E" => self.part(offset, event, StoredKind::End, false),
             "b" | "S" => self.part(offset, event, StoredKind::Begin, true),

@@ -24,6 +24,7 @@
 //! |---|---|
 //! | `kernel`, `gpu_memcpy`, `gpu_memset`, and gputrail's own `gpu_sync` and `gpu_work`, with a `stream`, `device` or `correlation`, or without a process | device work |
 //! | `cuda_runtime`, `cuda_driver`, `hip_*`, `rocm_runtime`, `mtia_runtime`, `xpu_*`, `glow_runtime`, `privateuse1_*`, and gputrail's own `opencl`, `hip`, `hsa`, `sim` | API call |
+//! | none, in a process `/device:...` of XLA's profiler | [work, or a slice of its device](xla) |
 //! | `gpu_user_annotation`, `cuda_sync`, `cuda_event`, `cuda_profiler_range`, `gpu_pm_counter`, `mtia_ccp_events`, `mtia_insight`, `collective_comm`, `xpu_scope_profiler`, `hpu_op` | slice on a row of its device, stream and category. Numbers of a `cuda_profiler_range` are also counters from its begin to its end |
 //!
 //! Processes with a number above 0 keep it; others get one from 0x60000000 on. A text is the name of a process if it has a number
@@ -65,6 +66,7 @@ mod scan;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod xla;
 
 use std::io;
 

@@ -5,7 +5,7 @@ use gputrail_trace::model::{Launch, Resources};
 
 /// What a text says, as far as work has a place for it.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Details<'t> {
+pub(in crate::import) struct Details<'t> {
     pub launch: Option<Launch>,
     pub resources: Resources,
     pub bytes: u64,

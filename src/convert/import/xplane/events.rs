@@ -2,10 +2,9 @@
 
 use std::io;
 
-use super::details::Details;
 use super::messages::{Span, SpanFields, SpanValue};
 use super::planes::{Destination, Line, PlaneDetails};
-use super::{EARLIEST_DATE, Space, field};
+use super::{Details, EARLIEST_DATE, Space, field};
 use crate::import::tables::{
     ArgumentValue, HostKind, HostLane, HostRow, QueueHandle, TextHandle, WorkRow, api_of_function,
 };

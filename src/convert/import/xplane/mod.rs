@@ -33,6 +33,7 @@ use super::{Compression, InputFile, Report};
 use gputrail_record::Nanos;
 use gputrail_trace::model::Consumer;
 use gputrail_trace::perfetto::reader::{FieldValue, MessageFields};
+pub(super) use details::Details;
 use hlo::HloOperation;
 use messages::{MessageFile, Span, SpanField, SpanFields, SpanValue};
 

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use crate::import::chrome::collect::{Collected, LaneKey, MAX_DEVICES, MetadataNames};
 use crate::import::chrome::ids::{Id, ProcessText};
 use crate::import::chrome::strings::Strings;
+use crate::import::chrome::xla;
 use crate::import::{InputFile, InputFormat};
 use gputrail_record::{Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
@@ -253,6 +254,12 @@ fn whole(value: &Json) -> Option<i128> {
 
 /// What the id of a process says.
 fn text_of<'c>(collected: &'c Collected<'_>, pid: Id) -> ProcessText<'c> {
+    if let Some(device) = xla::device_of(collected, pid) {
+        return ProcessText {
+            rank: "",
+            number: Some(device),
+        };
+    }
     match pid {
         Id::Number(number) => ProcessText {
             rank: "",
@@ -300,7 +307,7 @@ fn agents(collected: &Collected<'_>, properties: Option<&Json>) -> Vec<Agent> {
         let attributes = properties.into_iter().flatten();
         let attributes = attributes.filter(|(key, _)| *key != "name" && *key != "id");
         Agent {
-            title: format!("GPU {id}"),
+            title: xla::title(collected, id).unwrap_or_else(|| format!("GPU {id}")),
             attributes: attributes
                 .map(|(key, value)| (key.clone(), text(value)))
                 .collect(),
@@ -478,7 +485,8 @@ fn declaration(
                 let stream = name.unwrap_or_else(|| format!("stream {}", show(tid, strings)));
                 let category = strings.text(category);
                 let device = match text.number {
-                    Some(device) => format!("GPU {device}"),
+                    Some(device) => xla::title(collected, device.into())
+                        .unwrap_or_else(|| format!("GPU {device}")),
                     None => UNKNOWN_DEVICE.to_owned(),
                 };
                 declaration.name = match tid {
