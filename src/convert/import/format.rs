@@ -148,7 +148,8 @@ fn is_chrome_trace(head: &[u8]) -> bool {
 /// The number of fields of a first packet that are looked at.
 const MAX_FIELDS: usize = 64;
 
-/// A packet as the first field of a message: its own fields are such as packets have, and another packet follows it.
+/// A packet as the first field of a message: its own fields are such as packets have, and it has the number of a sequence or
+/// another packet follows.
 fn is_perfetto(head: &[u8]) -> bool {
     let [0x0a, rest @ ..] = head else {
         return false;
@@ -156,25 +157,33 @@ fn is_perfetto(head: &[u8]) -> bool {
     let Some((packet, behind)) = split_message(rest) else {
         return false;
     };
-    let is_cut = behind.is_none();
-    if behind.is_some_and(|behind| behind.first().is_some_and(|byte| *byte != 0x0a)) {
-        return false;
-    }
     let mut fields = MessageFields::new(packet);
+    let mut has_sequence = false;
     let are_known = fields
         .by_ref()
         .take(MAX_FIELDS)
-        .all(|field| match field.number {
+        .all(|field| match (field.number, field.value) {
             // Events of the kernel, the tree of processes, readings of clocks, events of tracks, and names.
-            1 | 2 | 6 | 11 | 12 => matches!(field.value, FieldValue::Bytes(_)),
+            (1 | 2 | 6 | 11 | 12, value) => matches!(value, FieldValue::Bytes(_)),
             // The writer, the time, the sequence, and flags.
-            3 | 8 | 10 | 13 => matches!(field.value, FieldValue::Number(_)),
+            (3 | 8 | 10 | 13, FieldValue::Number(_)) => {
+                has_sequence |= field.number == 10;
+                true
+            }
+            (3 | 8 | 10 | 13, _) => false,
             _ => true,
         });
+    let is_followed = match behind {
+        None | Some([] | [0x0a, ..]) => true,
+        // Damage may follow.
+        Some(_) => has_sequence,
+    };
+    let is_cut = behind.is_none();
     // The field at which the beginning of the file ends may be cut.
     let cut = packet[fields.position()..].first();
     let is_key = |key: &u8| *key >= 8 && matches!(key & 7, 0 | 1 | 2 | 5);
-    are_known && (fields.malformed().is_none() || is_cut && cut.is_none_or(is_key))
+    let is_whole = fields.malformed().is_none() || is_cut && cut.is_none_or(is_key);
+    are_known && is_followed && is_whole
 }
 
 /// The bytes of a message whose length stands at the front, as far as they are there, and what is behind it; none if the
@@ -231,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_format_is_recognised_by_its_first_bytes() {
-        let cases: [(&[u8], Option<InputFormat>); 20] = [
+        let cases: [(&[u8], Option<InputFormat>); 21] = [
             (b"GPUTRAIL\x01", Some(InputFormat::Capture)),
             (b"{\"traceEvents\":[", Some(InputFormat::ChromeTrace)),
             (
@@ -260,8 +269,13 @@ mod tests {
                 Some(InputFormat::Perfetto),
             ),
             (b"\n\x03ab\xff", None),
-            // A packet, and something else behind it; a text that begins with an empty line; a profile of pprof.
-            (b"\x0a\x02\x50\x01\x12\x00", None),
+            // A packet and damage behind it; a message and another one behind it; a text that begins with an empty line; a profile
+            // of pprof.
+            (
+                b"\x0a\x02\x50\x01\x12\x00",
+                Some(InputFormat::Perfetto),
+            ),
+            (b"\x0a\x02\x70\x01\x12\x00", None),
             (b"\nPerformance report of a day\n", None),
             (b"\x0a\x04\x08\x01\x10\x02\x0a\x00", None),
             (b"\x0a\x0b\x12\x09/host:CPU", Some(InputFormat::XPlane)),
