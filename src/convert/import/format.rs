@@ -203,9 +203,7 @@ pub(super) fn split_message(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 
 /// A short description of a file of no known format.
 pub(super) fn describe(head: &[u8]) -> String {
-    const KNOWN: [(&[u8], &str); 10] = [
-        (b"\xff\xfe", "a text in UTF-16; convert it to UTF-8 (`iconv -f UTF-16 -t UTF-8`)"),
-        (b"\xfe\xff", "a text in UTF-16; convert it to UTF-8 (`iconv -f UTF-16 -t UTF-8`)"),
+    const KNOWN: [(&[u8], &str); 8] = [
         (b"\x7fELF", "an executable or library (ELF)"),
         (b"PK\x03\x04", "a zip archive"),
         (b"BZh", "a bzip2 archive"),
@@ -217,6 +215,9 @@ pub(super) fn describe(head: &[u8]) -> String {
     ];
     if head.is_empty() {
         return "an empty file".into();
+    }
+    if is_utf16(head) {
+        return "a text in UTF-16; `iconv -f UTF-16 -t UTF-8` makes one in UTF-8".into();
     }
     // A magic number, behind the fields of the first file.
     if head.get(257..262) == Some(b"ustar") {
@@ -234,9 +235,38 @@ pub(super) fn describe(head: &[u8]) -> String {
     }
 }
 
+/// Whether a text begins with the byte order mark of UTF-16, or with two letters of ASCII in it.
+fn is_utf16(head: &[u8]) -> bool {
+    match head {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
+        [first, 0, second, 0, ..] | [0, first, 0, second, ..] => {
+            [first, second].iter().all(|letter| matches!(letter, b'\t' | b'\n' | b'\r' | b' '..=b'~'))
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn content_of_no_known_format_is_described() {
+        let tar = [&[b'a'; 257][..], b"ustar\0"].concat();
+        for (head, words) in [
+            (&tar[..], "a tar archive"),
+            (b"\xff\xfe{\0\"\0", "UTF-16"),
+            (b"\xfe\xff\0{\0\"", "UTF-16"),
+            (b"{\0\n\0", "UTF-16"),
+            (b"\0{\0\"", "UTF-16"),
+            (b"\x01\0\x02\0", "bytes that begin with"),
+            (b"", "an empty file"),
+        ] {
+            assert_eq!(InputFormat::recognise(head), None, "{words}");
+            let described = describe(head);
+            assert!(described.contains(words), "{described}");
+        }
+    }
 
     #[test]
     fn a_format_is_recognised_by_its_first_bytes() {

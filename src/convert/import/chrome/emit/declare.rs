@@ -496,7 +496,10 @@ fn declaration(
                 let device = text.number.map_or(-1, i64::from);
                 let tid = match tid {
                     Id::Number(tid) => tid,
-                    Id::Text(_) => -1,
+                    Id::Text(text) => {
+                        let number = ProcessText::of(strings.text(text)).number;
+                        number.map_or(-1, i64::from)
+                    }
                 };
                 declaration.device = Some((device, tid));
                 declaration.order = None;
