@@ -350,7 +350,7 @@ fn files_that_only_begin_like_those_of_profilers_make_no_output() {
     for (name, found) in [
         ("bookmarks.db", "an SQLite database of unknown tables (bookmarks)"),
         ("memory.prof", "bytes that begin with"),
-        ("log.txt", "bytes that begin with"),
+        ("log.txt", "a text that begins with \"Performance report\""),
     ] {
         let ended = run(&mut dir.gputrail(["convert", name, "-o", "out.pftrace"]));
         assert_eq!(ended.code(), 125, "{name}: {}", ended.stderr);

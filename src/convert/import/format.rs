@@ -226,7 +226,8 @@ pub(super) fn describe(head: &[u8]) -> String {
     if let Some((_, name)) = KNOWN.iter().find(|(magic, _)| head.starts_with(magic)) {
         return (*name).into();
     }
-    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
     match std::str::from_utf8(&line[..line.len().min(60)]) {
         Ok(text) if !text.chars().any(char::is_control) => {
             format!("a text that begins with {text:?}")
