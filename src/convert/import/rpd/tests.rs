@@ -225,6 +225,21 @@ fn what_tools_add_about_calls_becomes_their_arguments() {
 }
 
 #[test]
+fn a_long_text_of_many_calls_is_whole_once() {
+    let more = "UPDATE rocpd_string SET string = printf('%.*c', 5000, 'x') WHERE id = 1;
+        INSERT INTO rocpd_api VALUES (900, 42, 43, 1900, 1905, 5, 1);";
+    let lengths = |name| {
+        let lines = details(&[COMMON, SECOND, more], name);
+        lines.iter().map(String::len).collect::<Vec<_>>()
+    };
+    // The text is that of three calls.
+    assert_eq!(lengths("hipGraphLaunch"), ["hipGraphLaunch args=".len() + 4096]);
+    let (_, report) = read(&[COMMON, SECOND, more]);
+    let cut = report.remarks.iter().find(|one| one.reason.contains("more than 4 KiB"));
+    assert_eq!(cut.unwrap().count, 3);
+}
+
+#[test]
 fn databases_of_several_machines_keep_them_apart() {
     let moved = THIRD
         .replace("42, 43", "10000042, 10000043")

@@ -347,6 +347,8 @@ pub(crate) struct RowCounts {
     pub overlapping: u64,
     /// Work that starts before the call that submitted it.
     pub early: u64,
+    /// Long texts that were cut, since another event has them whole.
+    pub cut_texts: u64,
     /// Values of counters for dispatches that no table has.
     pub without_dispatch: u64,
     /// Samples that were taken before or after the dispatch with their number.

@@ -1,6 +1,6 @@
 //! Passes tables on: sorted, tied, and with a row for each event.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
@@ -25,6 +25,8 @@ use gputrail_trace::model::{
     Value, Work, WorkKind, WorkSamples,
 };
 
+/// Bytes of a text among the arguments of an event if the text has been shown before: a row of a few bytes may name a long one.
+const LONGEST_AGAIN: usize = 4096;
 /// The category of events whose times cannot be.
 const IMPOSSIBLE: &str = "impossible times";
 
@@ -62,6 +64,8 @@ struct Passing<'r, 'c> {
     /// The device and the size of what is allocated at an address.
     allocated: HashMap<(ProcessHandle, u64), (AgentHandle, u64)>,
     sampled: DispatchCounts,
+    /// Texts longer than [`LONGEST_AGAIN`] that have been shown.
+    shown: HashSet<TextHandle>,
 }
 
 pub(super) fn time(of: u64) -> Nanos {
@@ -110,6 +114,10 @@ impl Tables {
             (
                 counts.early,
                 "work that starts before the call that submitted it: kept as measured",
+            ),
+            (
+                counts.cut_texts,
+                "text of more than 4 KiB among the arguments of several events: whole in the first of them",
             ),
         ];
         for (count, reason) in remarks {
@@ -208,6 +216,7 @@ impl<'r, 'c> Passing<'r, 'c> {
             memory: HashMap::new(),
             allocated: HashMap::new(),
             sampled: DispatchCounts::default(),
+            shown: HashSet::new(),
         };
         passing
             .lanes
@@ -267,7 +276,7 @@ impl<'r, 'c> Passing<'r, 'c> {
         let end = if impossible { row.start } else { row.end };
         let (track, nested) = self.place(row, end)?;
         let texts = &tables.texts;
-        let arguments = arguments(texts, &entry.arguments);
+        let arguments = arguments(texts, &entry.arguments, &mut self.shown, counts);
         let (process, thread) = self.owner(row);
         let known_end = (end != NO_END).then_some(time(end));
         let slice = |name, category, arguments| Slice {
@@ -449,7 +458,7 @@ impl<'r, 'c> Passing<'r, 'c> {
             return Ok(());
         };
         let texts = &tables.texts;
-        let mut arguments = arguments(texts, &entry.arguments);
+        let mut arguments = arguments(texts, &entry.arguments, &mut self.shown, counts);
         arguments.extend(entry.counters.iter().map(|(name, value)| EventArgument {
             name: texts.get(*name),
             value: Value::Double(*value),
@@ -664,14 +673,28 @@ impl<'r, 'c> Passing<'r, 'c> {
     }
 }
 
-fn arguments<'r>(texts: &'r super::TableTexts, rows: &[ArgumentRow]) -> Vec<EventArgument<'r>> {
+/// The arguments of an event. A long text that has been `shown` before is cut.
+fn arguments<'r>(
+    texts: &'r super::TableTexts,
+    rows: &[ArgumentRow],
+    shown: &mut HashSet<TextHandle>,
+    counts: &mut RowCounts,
+) -> Vec<EventArgument<'r>> {
+    let mut text = |of: TextHandle| {
+        let text = texts.get(of);
+        if text.len() <= LONGEST_AGAIN || shown.insert(of) {
+            return text;
+        }
+        counts.cut_texts += 1;
+        &text[..text.floor_char_boundary(LONGEST_AGAIN)]
+    };
     let argument = |row: &ArgumentRow| EventArgument {
         name: texts.get(row.name),
         value: match row.value {
             ArgumentValue::Uint(value) => Value::Uint(value),
             ArgumentValue::Int(value) => Value::Int(value),
             ArgumentValue::Double(value) => Value::Double(value),
-            ArgumentValue::Text(value) => Value::Text(texts.get(value)),
+            ArgumentValue::Text(value) => Value::Text(text(value)),
             ArgumentValue::Pointer(value) => Value::Pointer(value),
         },
     };

@@ -165,8 +165,16 @@ impl Space<'_> {
             arguments: Vec::new(),
         };
         let of_description = described.map_or(&[][..], |one| &one.statistics);
-        for (name, value) in of_description.iter().copied().chain(statistics) {
-            self.take(&mut event, name, value);
+        for (name, value) in of_description.iter().copied() {
+            if self.may_repeat(value) {
+                self.take(&mut event, name, value);
+            }
+        }
+        for (name, value) in statistics {
+            // Numbers stand in the event; texts may stand elsewhere.
+            if !matches!(value, ArgumentValue::Text(_)) || self.may_repeat(value) {
+                self.take(&mut event, name, value);
+            }
         }
         Some(event)
     }
@@ -179,6 +187,19 @@ impl Space<'_> {
         let first = self.first_date.map_or(line_start, |first| first.min(line_start));
         self.first_date = Some(first);
         i128::from(line_start)
+    }
+
+    /// Whether an event may repeat a statistic that stands elsewhere. If not, it is counted.
+    fn may_repeat(&mut self, value: ArgumentValue) -> bool {
+        let text = match value {
+            ArgumentValue::Text(text) => self.tables.texts.get(text).len(),
+            _ => 0,
+        };
+        let size = (size_of::<ArgumentValue>() + text) as u64;
+        let left = self.repeatable.checked_sub(size);
+        self.repeatable = left.unwrap_or(self.repeatable);
+        self.not_repeated += u64::from(left.is_none());
+        left.is_some()
     }
 
     /// Takes a statistic of an event.
@@ -224,9 +245,10 @@ impl Space<'_> {
             event.arguments.push((known.correlation, correlation));
             event.correlation = 0;
         }
-        if event.display != event.name {
+        let full = ArgumentValue::Text(event.name);
+        if event.display != event.name && self.may_repeat(full) {
             let long = self.tables.text("long_name");
-            event.arguments.push((long, ArgumentValue::Text(event.name)));
+            event.arguments.push((long, full));
         }
         self.origin_of(&mut event);
         let arguments = self.tables.arguments(event.arguments);
@@ -328,9 +350,9 @@ impl Space<'_> {
         ] {
             let name = self.tables.text(name);
             let is_there = event.arguments.iter().any(|(own, _)| *own == name);
-            if text != TextHandle::default() && !is_there {
-                event.arguments.push((name, ArgumentValue::Text(text)));
-            }
+            let text = (text != TextHandle::default()).then_some(ArgumentValue::Text(text));
+            let text = text.filter(|text| !is_there && self.may_repeat(*text));
+            event.arguments.extend(text.map(|text| (name, text)));
         }
     }
 }

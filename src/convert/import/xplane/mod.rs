@@ -43,6 +43,8 @@ const MAX_MESSAGE: u64 = 64 << 20;
 const EARLIEST_DATE: i64 = 100_000_000_000_000_000;
 /// The time of the start of a recording whose time of day is not told, ns.
 const UNKNOWN_START: i64 = 1_000_000_000_000;
+/// Bytes of the statistics of names that events repeat, for each byte of the file and once: a few bytes may name many.
+const MAX_REPEATED: (u64, u64) = (256, if cfg!(test) { 1 << 16 } else { 256 << 20 });
 /// The plane of facts about the recording, and its statistic of the start.
 const ENVIRONMENT: &str = "Task Environment";
 const START: &str = "profile_start_time";
@@ -208,6 +210,9 @@ struct Space<'r> {
     tracks: HashMap<String, u32>,
     /// Events whose times were rounded.
     rounded: u64,
+    /// Bytes of statistics that events may still repeat, and the number of statistics beyond them.
+    repeatable: u64,
+    not_repeated: u64,
     buffer: Vec<u8>,
 }
 
@@ -219,6 +224,8 @@ impl<'r> Space<'r> {
         report: &'r mut Report,
     ) -> Space<'r> {
         let mut tables = Tables::new(budget);
+        let (each, once) = MAX_REPEATED;
+        let repeatable = file.length.saturating_mul(each).saturating_add(once);
         Space {
             name,
             file,
@@ -238,6 +245,8 @@ impl<'r> Space<'r> {
             operations: HashMap::new(),
             tracks: HashMap::new(),
             rounded: 0,
+            repeatable,
+            not_repeated: 0,
             buffer: Vec::new(),
         }
     }
@@ -395,6 +404,9 @@ impl<'r> Space<'r> {
         }
         let reason = "times finer than 1 ns, rounded";
         self.report.remarks(self.name, reason, self.rounded);
+        let reason = "statistics that events have by their names, beyond 256 bytes for each byte of the file";
+        self.report
+            .unrepresented_many(self.name, reason, self.not_repeated);
         self.tables.pass_on(self.name, consumer, self.report)
     }
 }

@@ -463,6 +463,25 @@ fn damage_in_an_event_costs_that_event() {
     assert_eq!(&bytes[offset..offset + 5], [8, 1, 34, 0, 0xff]);
 }
 
+#[test]
+fn what_few_bytes_name_does_not_make_endless_events() {
+    let events: Vec<_> = (0..1000).map(|at| event(1, at * 2_000_000, 1_000_000, &[])).collect();
+    let described = Message::default()
+        .bytes(2, "op")
+        .message(5, Message::default().number(1, 1).bytes(5, "x".repeat(100_000)));
+    let described = Message::default().number(1, 1).message(2, described);
+    let host = plane("/host:CPU", &[line(1, "a", START, &events)], &[described], &["long"]);
+    let bytes = space(&[host]);
+    let (log, report) = read(&bytes);
+    assert_eq!(log.of("slice a: ").len(), 1000);
+    let most = (bytes.len() as u64 * 256 + (1 << 16)) / 100_000;
+    let left_out = report.unrepresented[0].count;
+    assert!(report.unrepresented[0].reason.contains("beyond 256 bytes"));
+    assert!((1000 - most..1010 - most).contains(&left_out), "{left_out}");
+    let cut = report.remarks.iter().find(|one| one.reason.contains("more than 4 KiB"));
+    assert_eq!(cut.unwrap().count, 1000 - left_out - 1);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
