@@ -107,7 +107,7 @@ fn calls_work_markers_and_clocks_of_both_generations_are_there() {
         assert_eq!(
             log.of("work "),
             [
-                &format!("queue 0: nn::gemm<float> 1110..1150 stream=0x0{more}"),
+                &format!("queue 0: nn::gemm<float> 1110..1150 stream=0x0{more}")[..],
                 "queue 0: copy host to device 1210..1220 stream=0x0 destination=0x7f00 source=0x5500 pinned=Int(1)",
                 "queue 0: _Z3addPf 1310..1320 type=Task",
                 "queue 0: _Z3addPf 1320..1330 type=Task",
@@ -232,7 +232,7 @@ fn a_long_text_of_many_calls_is_whole_once() {
         let lines = details(&[COMMON, SECOND, more], name);
         lines.iter().map(String::len).collect::<Vec<_>>()
     };
-    // The text is that of three calls.
+    // The text is that of four calls; the first is another one.
     assert_eq!(lengths("hipGraphLaunch"), ["hipGraphLaunch args=".len() + 4096]);
     let (_, report) = read(&[COMMON, SECOND, more]);
     let cut = report.remarks.iter().find(|one| one.reason.contains("more than 4 KiB"));

@@ -7,7 +7,7 @@ use super::{Space, field};
 use crate::import::tables::TextHandle;
 
 /// Field numbers of HLO, of which a file has a program in each event of its plane.
-mod hlo {
+mod number {
     pub const MODULE: u32 = 1;
     pub const COMPUTATIONS: u32 = 3;
     pub const INSTRUCTIONS: u32 = 2;
@@ -34,17 +34,17 @@ pub(super) struct HloOperation {
 }
 
 impl Space<'_> {
-    /// Calls `each` with every message in the field `number` of a message.
+    /// Calls `each` with every message in the field `wanted` of a message.
     fn each_in(
         &mut self,
         message: Span,
-        number: u32,
+        wanted: u32,
         mut each: impl FnMut(&mut Self, Span) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut fields = SpanFields::new(message);
         while let Some(field) = self.next(&mut fields)? {
             if let SpanValue::Bytes(span) = field.value
-                && field.number == number
+                && field.number == wanted
             {
                 each(self, span)?;
             }
@@ -80,9 +80,9 @@ impl Space<'_> {
     }
 
     fn program(&mut self, program: u64, bytes: Span) -> io::Result<()> {
-        self.each_in(bytes, hlo::MODULE, |space, module| {
-            space.each_in(module, hlo::COMPUTATIONS, |space, computation| {
-                space.each_in(computation, hlo::INSTRUCTIONS, |space, instruction| {
+        self.each_in(bytes, number::MODULE, |space, module| {
+            space.each_in(module, number::COMPUTATIONS, |space, computation| {
+                space.each_in(computation, number::INSTRUCTIONS, |space, instruction| {
                     space.instruction(program, instruction)
                 })
             })
@@ -97,9 +97,9 @@ impl Space<'_> {
                 continue;
             };
             match field.number {
-                hlo::instruction::NAME => name = self.handle_at(span)?,
-                hlo::instruction::OPCODE => operation.opcode = self.handle_at(span)?,
-                hlo::instruction::METADATA => self.origin(span, &mut operation)?,
+                number::instruction::NAME => name = self.handle_at(span)?,
+                number::instruction::OPCODE => operation.opcode = self.handle_at(span)?,
+                number::instruction::METADATA => self.origin(span, &mut operation)?,
                 _ => {}
             }
         }
@@ -115,11 +115,11 @@ impl Space<'_> {
         let mut fields = SpanFields::new(metadata);
         while let Some(field) = self.next(&mut fields)? {
             match (field.number, field.value) {
-                (hlo::metadata::SCOPE, SpanValue::Bytes(span)) => {
+                (number::metadata::SCOPE, SpanValue::Bytes(span)) => {
                     operation.scope = self.handle_at(span)?;
                 }
-                (hlo::metadata::FILE, SpanValue::Bytes(span)) => file = self.text_at(span)?,
-                (hlo::metadata::LINE, SpanValue::Number(number)) => line = number,
+                (number::metadata::FILE, SpanValue::Bytes(span)) => file = self.text_at(span)?,
+                (number::metadata::LINE, SpanValue::Number(number)) => line = number,
                 _ => {}
             }
         }

@@ -437,7 +437,7 @@ fn a_file_that_was_cut_is_read_as_far_as_it_goes_also_when_it_is_packed() {
 
 #[test]
 fn damage_in_an_event_costs_that_event() {
-    let broken = Message::default().number(1, 1).bytes(4, []).0;
+    let broken = Message::default().number(1, 1).bytes(4, "").0;
     let broken = Message([&broken[..], &[0xff]].concat());
     let host = plane(
         "/host:CPU",
