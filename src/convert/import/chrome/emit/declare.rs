@@ -247,7 +247,7 @@ fn parsed(fields: &[(String, String)]) -> Vec<(&str, Json)> {
 
 fn whole(value: &Json) -> Option<i128> {
     match value {
-        Json::String(text) => text.parse().ok(),
+        Json::String(text) => text.trim().parse().ok(),
         value => value.as_i64().map(i128::from),
     }
 }

@@ -190,8 +190,9 @@ fn ranks_whose_devices_alone_are_in_the_file_have_processes() {
     let (owners, _) = read(&events);
     let ranks: Vec<_> = owners.processes.iter().map(|(_, rank, _)| &rank[..]).collect();
     assert_eq!(ranks, ["TP00", "TP01"]);
-    let [("one", 42, callers), ("other", other, _)] = &owners.ties()[..] else {
-        panic!("{:?}", owners.ties());
+    let ties = owners.ties();
+    let [("one", 42, callers), ("other", other, _)] = &ties[..] else {
+        panic!("{ties:?}");
     };
     assert_eq!(callers, &[42]);
     assert_ne!(*other, 42);
