@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
-use super::row::{Damage, Row, rows};
+use super::row::{Damage, ParsedField, Row, rows};
 use super::sqlite::{Database, TableInfo};
 use super::tables::{AgentHandle, AgentRow, ProcessHandle, ProcessRow, Tables, TextHandle};
 use super::{InputFile, Report};
@@ -69,11 +69,6 @@ rows! {
     Property<'r> {
         name: &'r str = "name",
         value: &'r str = "value",
-    }
-
-    /// A property whose value may be anything.
-    Variable<'r> {
-        name: &'r str = "name",
     }
 
     Process<'r> {
@@ -243,7 +238,7 @@ impl<'e> Export<'e> {
         let table = "TARGET_INFO_SYSTEM_ENV";
         self.each(table, Property::COLUMNS, |export, row| {
             // Values of other properties may be bytes (GpuInfo).
-            if Variable::read(row)?.name == "Hostname" {
+            if <&str>::parse(row, 0)? == "Hostname" {
                 export.tables.header.machine.host = Property::read(row)?.value.to_owned();
             }
             Ok(())
