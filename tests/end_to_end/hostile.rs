@@ -345,10 +345,17 @@ fn files_that_only_begin_like_those_of_profilers_make_no_output() {
     let database = repository("tests/data/damaged/bookmarks.db");
     fs::copy(database, dir.join("bookmarks.db")).unwrap();
     // A profile of pprof, and a text that begins with an empty line.
-    fs::write(dir.join("memory.prof"), b"\x0a\x04\x08\x01\x10\x02\x12\x04\x08\x01\x10\x02").unwrap();
+    fs::write(
+        dir.join("memory.prof"),
+        b"\x0a\x04\x08\x01\x10\x02\x12\x04\x08\x01\x10\x02",
+    )
+    .unwrap();
     fs::write(dir.join("log.txt"), "\nPerformance report\n").unwrap();
     for (name, found) in [
-        ("bookmarks.db", "an SQLite database of unknown tables (bookmarks)"),
+        (
+            "bookmarks.db",
+            "an SQLite database of unknown tables (bookmarks)",
+        ),
         ("memory.prof", "bytes that begin with"),
         ("log.txt", "a text that begins with \"Performance report\""),
     ] {

@@ -38,7 +38,11 @@ fn describe(source: &InputFile, database: &Database) -> String {
     let tables = database.tables();
     let names = tables.iter().take(MAX_NAMED).map(|table| &table.name[..]);
     let names: Vec<&str> = names.collect();
-    let more = if tables.len() > MAX_NAMED { ", ..." } else { "" };
+    let more = if tables.len() > MAX_NAMED {
+        ", ..."
+    } else {
+        ""
+    };
     match (&names[..], log_beside(source)) {
         ([], Some(log)) => format!(
             "an SQLite database without tables, beside {}, which is not read: close the database first",

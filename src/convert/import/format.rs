@@ -159,20 +159,21 @@ fn is_perfetto(head: &[u8]) -> bool {
     };
     let mut fields = MessageFields::new(packet);
     let mut has_sequence = false;
-    let are_known = fields
-        .by_ref()
-        .take(MAX_FIELDS)
-        .all(|field| match (field.number, field.value) {
-            // Events of the kernel, the tree of processes, readings of clocks, events of tracks, and names.
-            (1 | 2 | 6 | 11 | 12, value) => matches!(value, FieldValue::Bytes(_)),
-            // The writer, the time, the sequence, and flags.
-            (3 | 8 | 10 | 13, FieldValue::Number(_)) => {
-                has_sequence |= field.number == 10;
-                true
-            }
-            (3 | 8 | 10 | 13, _) => false,
-            _ => true,
-        });
+    let are_known =
+        fields
+            .by_ref()
+            .take(MAX_FIELDS)
+            .all(|field| match (field.number, field.value) {
+                // Events of the kernel, the tree of processes, readings of clocks, events of tracks, and names.
+                (1 | 2 | 6 | 11 | 12, value) => matches!(value, FieldValue::Bytes(_)),
+                // The writer, the time, the sequence, and flags.
+                (3 | 8 | 10 | 13, FieldValue::Number(_)) => {
+                    has_sequence |= field.number == 10;
+                    true
+                }
+                (3 | 8 | 10 | 13, _) => false,
+                _ => true,
+            });
     let is_followed = match behind {
         None | Some([] | [0x0a, ..]) => true,
         // Damage may follow.
@@ -240,9 +241,9 @@ pub(super) fn describe(head: &[u8]) -> String {
 fn is_utf16(head: &[u8]) -> bool {
     match head {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
-        [first, 0, second, 0, ..] | [0, first, 0, second, ..] => {
-            [first, second].iter().all(|letter| matches!(letter, b'\t' | b'\n' | b'\r' | b' '..=b'~'))
-        }
+        [first, 0, second, 0, ..] | [0, first, 0, second, ..] => [first, second]
+            .iter()
+            .all(|letter| matches!(letter, b'\t' | b'\n' | b'\r' | b' '..=b'~')),
         _ => false,
     }
 }
@@ -302,10 +303,7 @@ mod tests {
             (b"\n\x03ab\xff", None),
             // A packet and damage behind it; a message and another one behind it; a text that begins with an empty line; a profile
             // of pprof.
-            (
-                b"\x0a\x02\x50\x01\x12\x00",
-                Some(InputFormat::Perfetto),
-            ),
+            (b"\x0a\x02\x50\x01\x12\x00", Some(InputFormat::Perfetto)),
             (b"\x0a\x02\x70\x01\x12\x00", None),
             (b"\nPerformance report of a day\n", None),
             (b"\x0a\x04\x08\x01\x10\x02\x0a\x00", None),

@@ -296,7 +296,8 @@ impl Rpd<'_> {
             }
             let rows = database.count(table);
             if DERIVED.contains(&&name[..]) {
-                let reason = "rows of tables that follow from the others (ext_callstack, ext_graph)";
+                let reason =
+                    "rows of tables that follow from the others (ext_callstack, ext_graph)";
                 self.report.remarks(self.file, reason, rows);
             } else {
                 let reason = format!("rows of {name}, which is not known");

@@ -93,7 +93,11 @@ fn calls_work_markers_and_clocks_of_both_generations_are_there() {
     for (schema, more) in [(SECOND, ""), (THIRD, " SQ_WAVES=128")] {
         let (log, report) = read(&[COMMON, schema]);
         assert!(report.is_sound(), "{:?}", report.findings);
-        assert!(report.unrepresented.is_empty(), "{:?}", report.unrepresented);
+        assert!(
+            report.unrepresented.is_empty(),
+            "{:?}",
+            report.unrepresented
+        );
         assert_eq!(log.of("process "), ["42 process"]);
         assert_eq!(
             log.of("call "),
@@ -233,9 +237,15 @@ fn a_long_text_of_many_calls_is_whole_once() {
         lines.iter().map(String::len).collect::<Vec<_>>()
     };
     // The text is that of four calls; the first is another one.
-    assert_eq!(lengths("hipGraphLaunch"), ["hipGraphLaunch args=".len() + 4096]);
+    assert_eq!(
+        lengths("hipGraphLaunch"),
+        ["hipGraphLaunch args=".len() + 4096]
+    );
     let (_, report) = read(&[COMMON, SECOND, more]);
-    let cut = report.remarks.iter().find(|one| one.reason.contains("more than 4 KiB"));
+    let cut = report
+        .remarks
+        .iter()
+        .find(|one| one.reason.contains("more than 4 KiB"));
     assert_eq!(cut.unwrap().count, 3);
 }
 
@@ -276,7 +286,10 @@ fn what_has_no_call_or_no_place_is_said() {
         .unrepresented
         .iter()
         .map(|one| (one.count, &*one.reason));
-    assert_eq!(lost.collect::<Vec<_>>(), [(2, "rows of rocpd_future, which is not known")]);
+    assert_eq!(
+        lost.collect::<Vec<_>>(),
+        [(2, "rows of rocpd_future, which is not known")]
+    );
     // The copy is there, in the only process.
     assert_eq!(log.of("work ").len(), 5);
     assert_eq!(log.of("call ").len(), 3);

@@ -144,7 +144,10 @@ fn direction(name: &str, kind: Option<i64>) -> TransferKind {
 
 /// Functions whose sizes are work-items, also where those of others are workgroups.
 pub(super) fn counts_items(function: &str) -> bool {
-    matches!(function, "hipExtModuleLaunchKernel" | "hipHccModuleLaunchKernel")
+    matches!(
+        function,
+        "hipExtModuleLaunchKernel" | "hipHccModuleLaunchKernel"
+    )
 }
 
 impl Rpd<'_> {
@@ -301,7 +304,12 @@ impl Rpd<'_> {
         let agent = self.agent(work.device);
         let (queue, sequence) = (work.queue.unwrap_or(0), work.sequence.unwrap_or(0));
         let (domain, context, stream, name) = match self.device_api.is_cuda() {
-            true => (Domain::CUDA_RUNTIME, queue, sequence, format!("stream {sequence}")),
+            true => (
+                Domain::CUDA_RUNTIME,
+                queue,
+                sequence,
+                format!("stream {sequence}"),
+            ),
             false => (Domain::HIP, 0, queue, format!("queue {queue}")),
         };
         let name = self.tables.text(&name);

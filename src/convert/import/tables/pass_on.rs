@@ -7,8 +7,9 @@ use std::path::Path;
 use super::join::{HostEntry, SorterEntry, WorkEntry};
 use super::rows::TrackRows;
 use super::samples::DispatchCounts;
+use super::texts::arguments;
 use super::{
-    AgentHandle, ArgumentRow, ArgumentValue, CounterNumber, HostKind, HostLane, HostRow,
+    AgentHandle, CounterNumber, HostKind, HostLane, HostRow,
     MAX_DURATION, MemoryRow, NO_END, ProcessHandle, QueueHandle, RowCounts, Tables, TextHandle,
     ValueRow, group_of,
 };
@@ -25,8 +26,6 @@ use gputrail_trace::model::{
     Value, Work, WorkKind, WorkSamples,
 };
 
-/// Bytes of a text among the arguments of an event if the text has been shown before: a row of a few bytes may name a long one.
-const LONGEST_AGAIN: usize = 4096;
 /// The category of events whose times cannot be.
 const IMPOSSIBLE: &str = "impossible times";
 
@@ -64,7 +63,7 @@ struct Passing<'r, 'c> {
     /// The device and the size of what is allocated at an address.
     allocated: HashMap<(ProcessHandle, u64), (AgentHandle, u64)>,
     sampled: DispatchCounts,
-    /// Texts longer than [`LONGEST_AGAIN`] that have been shown.
+    /// Long texts that have been shown.
     shown: HashSet<TextHandle>,
 }
 
@@ -671,32 +670,4 @@ impl<'r, 'c> Passing<'r, 'c> {
             .consumer
             .derived_value(*track, time(row.time), value)
     }
-}
-
-/// The arguments of an event. A long text that has been `shown` before is cut.
-fn arguments<'r>(
-    texts: &'r super::TableTexts,
-    rows: &[ArgumentRow],
-    shown: &mut HashSet<TextHandle>,
-    counts: &mut RowCounts,
-) -> Vec<EventArgument<'r>> {
-    let mut text = |of: TextHandle| {
-        let text = texts.get(of);
-        if text.len() <= LONGEST_AGAIN || shown.insert(of) {
-            return text;
-        }
-        counts.cut_texts += 1;
-        &text[..text.floor_char_boundary(LONGEST_AGAIN)]
-    };
-    let argument = |row: &ArgumentRow| EventArgument {
-        name: texts.get(row.name),
-        value: match row.value {
-            ArgumentValue::Uint(value) => Value::Uint(value),
-            ArgumentValue::Int(value) => Value::Int(value),
-            ArgumentValue::Double(value) => Value::Double(value),
-            ArgumentValue::Text(value) => Value::Text(text(value)),
-            ArgumentValue::Pointer(value) => Value::Pointer(value),
-        },
-    };
-    rows.iter().map(argument).collect()
 }

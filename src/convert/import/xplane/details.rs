@@ -107,15 +107,17 @@ mod tests {
 
     #[test]
     fn texts_of_both_vendors_say_how_a_kernel_was_launched() {
-        let amd = Details::read(
-            " grid:219,40,1 block:256,1,1 private_mem:4 group_mem:49280 occ_pct:0",
-        );
+        let amd =
+            Details::read(" grid:219,40,1 block:256,1,1 private_mem:4 group_mem:49280 occ_pct:0");
         let launch = Launch {
             grid: [56064, 40, 1],
             workgroup: [256, 1, 1],
         };
         assert_eq!(amd.launch, Some(launch));
-        assert_eq!((amd.resources.static_local, amd.resources.private), (49280, 4));
+        assert_eq!(
+            (amd.resources.static_local, amd.resources.private),
+            (49280, 4)
+        );
         assert!(amd.rest.is_empty());
         let nvidia = Details::read(
             "regs:32 static_shared:16 dynamic_shared:8 grid:16,1,1 block:512,1,1 occ_pct:62.5",

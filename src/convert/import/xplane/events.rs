@@ -184,7 +184,9 @@ impl Space<'_> {
         if line_start < EARLIEST_DATE {
             return i128::from(self.start) + i128::from(line_start);
         }
-        let first = self.first_date.map_or(line_start, |first| first.min(line_start));
+        let first = self
+            .first_date
+            .map_or(line_start, |first| first.min(line_start));
         self.first_date = Some(first);
         i128::from(line_start)
     }

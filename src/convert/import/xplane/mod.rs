@@ -30,10 +30,10 @@ use std::sync::Arc;
 use super::format::split_message;
 use super::tables::{ArgumentValue, ProcessHandle, ProcessRow, Tables, TextHandle};
 use super::{Compression, InputFile, Report};
+pub(super) use details::Details;
 use gputrail_record::Nanos;
 use gputrail_trace::model::Consumer;
 use gputrail_trace::perfetto::reader::{FieldValue, MessageFields};
-pub(super) use details::Details;
 use hlo::HloOperation;
 use messages::{MessageFile, Span, SpanField, SpanFields, SpanValue};
 
@@ -158,7 +158,12 @@ fn unpacked(source: &InputFile, report: &mut Report) -> io::Result<File> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
                 let found = format!("the rest cannot be read: {error}");
-                report.finding(source.name(), Some(length), found, "planes of an XPlane file");
+                report.finding(
+                    source.name(),
+                    Some(length),
+                    found,
+                    "planes of an XPlane file",
+                );
                 return Ok(copy);
             }
         }
@@ -217,12 +222,7 @@ struct Space<'r> {
 }
 
 impl<'r> Space<'r> {
-    fn new(
-        name: &'r Path,
-        file: MessageFile,
-        budget: usize,
-        report: &'r mut Report,
-    ) -> Space<'r> {
+    fn new(name: &'r Path, file: MessageFile, budget: usize, report: &'r mut Report) -> Space<'r> {
         let mut tables = Tables::new(budget);
         let (each, once) = MAX_REPEATED;
         let repeatable = file.length.saturating_mul(each).saturating_add(once);
@@ -330,7 +330,8 @@ impl<'r> Space<'r> {
                 },
                 field::space::HOSTS => {
                     let host = self.text_at(span)?;
-                    self.hosts.extend(Some(host).filter(|host| !host.is_empty()));
+                    self.hosts
+                        .extend(Some(host).filter(|host| !host.is_empty()));
                 }
                 field::space::ERRORS | field::space::WARNINGS => {
                     let said = self.text_at(span)?;

@@ -166,8 +166,18 @@ fn of_gpu() -> Vec<u8> {
                     event(2, 0, 0, &[]),
                 ],
             ),
-            line(1 << 40, "python", 100, &[event(3, 5_000_000, 4_000_000, &[])]),
-            line(1 << 41, "python", 100, &[event(3, 6_000_000, 1_000_500, &[])]),
+            line(
+                1 << 40,
+                "python",
+                100,
+                &[event(3, 5_000_000, 4_000_000, &[])],
+            ),
+            line(
+                1 << 41,
+                "python",
+                100,
+                &[event(3, 6_000_000, 1_000_500, &[])],
+            ),
         ],
         &[
             entry(1, "hipModuleLaunchKernel"),
@@ -185,7 +195,9 @@ fn of_gpu() -> Vec<u8> {
         .bytes(2, "fusion")
         .message(7, origin);
     let computation = Message::default().bytes(1, "main").message(2, instruction);
-    let module = Message::default().bytes(1, "jit_step").message(3, computation);
+    let module = Message::default()
+        .bytes(1, "jit_step")
+        .message(3, computation);
     let hlo = Message::default().message(1, module);
     let program = Message::default()
         .bytes(2, "jit_step(42)")
@@ -220,7 +232,11 @@ fn at(from: u64, to: u64) -> String {
 fn streams_are_work_that_calls_submitted_and_all_other_lines_are_tracks() {
     let (log, report) = read(&of_gpu());
     assert!(report.is_sound(), "{:?}", report.findings);
-    assert!(report.unrepresented.is_empty(), "{:?}", report.unrepresented);
+    assert!(
+        report.unrepresented.is_empty(),
+        "{:?}",
+        report.unrepresented
+    );
     assert_eq!(log.of("process "), ["1 process on node7"]);
     assert_eq!(log.queues, ["stream 7"]);
     assert_eq!(
@@ -243,7 +259,10 @@ fn streams_are_work_that_calls_submitted_and_all_other_lines_are_tracks() {
             at(1100, 1200)
         )]
     );
-    assert_eq!(log.of("slice GPU 3 Steps: "), [format!("5 {}", at(500, 20_500))]);
+    assert_eq!(
+        log.of("slice GPU 3 Steps: "),
+        [format!("5 {}", at(500, 20_500))]
+    );
     // Two threads of one name.
     assert_eq!(
         log.of("slice python: "),
@@ -253,13 +272,21 @@ fn streams_are_work_that_calls_submitted_and_all_other_lines_are_tracks() {
         log.of("slice python (2): "),
         [format!("$train.py:7 step {}", at(6100, 7100))]
     );
-    assert_eq!(
-        log.of("instant "),
-        [format!("StartRegion {}", START + 100)]
+    assert_eq!(log.of("instant "), [format!("StartRegion {}", START + 100)]);
+    let remarks: Vec<_> = report
+        .remarks
+        .iter()
+        .map(|one| (one.count, &*one.reason))
+        .collect();
+    assert!(
+        remarks.contains(&(1, "times finer than 1 ns, rounded")),
+        "{remarks:?}"
     );
-    let remarks: Vec<_> = report.remarks.iter().map(|one| (one.count, &*one.reason)).collect();
-    assert!(remarks.contains(&(1, "times finer than 1 ns, rounded")), "{remarks:?}");
-    assert!(remarks.iter().any(|(count, reason)| *count == 1 && reason.starts_with("programs in HLO")));
+    assert!(
+        remarks
+            .iter()
+            .any(|(count, reason)| *count == 1 && reason.starts_with("programs in HLO"))
+    );
 }
 
 /// What the lines of a [`StreamLog`] leave out.
@@ -297,12 +324,10 @@ impl Consumer for Details {
             resources.registers,
             resources.static_local,
             work.bytes,
-            work.arguments
-                .iter()
-                .find_map(|one| match one.value {
-                    Value::Text(text) => Some(text),
-                    _ => None,
-                })
+            work.arguments.iter().find_map(|one| match one.value {
+                Value::Text(text) => Some(text),
+                _ => None,
+            })
         ));
         Ok(())
     }
@@ -407,7 +432,10 @@ fn what_has_no_time_or_no_place_is_counted() {
         lost,
         [
             (1, "events before 1970"),
-            (1, "events that stand for several occurrences, whose times are not told"),
+            (
+                1,
+                "events that stand for several occurrences, whose times are not told"
+            ),
             (1, "statistics whose value is bytes"),
         ]
     );
@@ -465,12 +493,22 @@ fn damage_in_an_event_costs_that_event() {
 
 #[test]
 fn what_few_bytes_name_does_not_make_endless_events() {
-    let events: Vec<_> = (0..1000).map(|at| event(1, at * 2_000_000, 1_000_000, &[])).collect();
-    let described = Message::default()
-        .bytes(2, "op")
-        .message(5, Message::default().number(1, 1).bytes(5, "x".repeat(100_000)));
+    let events: Vec<_> = (0..1000)
+        .map(|at| event(1, at * 2_000_000, 1_000_000, &[]))
+        .collect();
+    let described = Message::default().bytes(2, "op").message(
+        5,
+        Message::default()
+            .number(1, 1)
+            .bytes(5, "x".repeat(100_000)),
+    );
     let described = Message::default().number(1, 1).message(2, described);
-    let host = plane("/host:CPU", &[line(1, "a", START, &events)], &[described], &["long"]);
+    let host = plane(
+        "/host:CPU",
+        &[line(1, "a", START, &events)],
+        &[described],
+        &["long"],
+    );
     let bytes = space(&[host]);
     let (log, report) = read(&bytes);
     assert_eq!(log.of("slice a: ").len(), 1000);
@@ -478,7 +516,10 @@ fn what_few_bytes_name_does_not_make_endless_events() {
     let left_out = report.unrepresented[0].count;
     assert!(report.unrepresented[0].reason.contains("beyond 256 bytes"));
     assert!((1000 - most..1010 - most).contains(&left_out), "{left_out}");
-    let cut = report.remarks.iter().find(|one| one.reason.contains("more than 4 KiB"));
+    let cut = report
+        .remarks
+        .iter()
+        .find(|one| one.reason.contains("more than 4 KiB"));
     assert_eq!(cut.unwrap().count, 1000 - left_out - 1);
 }
 
