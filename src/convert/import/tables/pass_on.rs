@@ -9,9 +9,8 @@ use super::rows::TrackRows;
 use super::samples::DispatchCounts;
 use super::texts::arguments;
 use super::{
-    AgentHandle, CounterNumber, HostKind, HostLane, HostRow,
-    MAX_DURATION, MemoryRow, NO_END, ProcessHandle, QueueHandle, RowCounts, Tables, TextHandle,
-    ValueRow, group_of,
+    AgentHandle, CounterNumber, HostKind, HostLane, HostRow, MAX_DURATION, MemoryRow, NO_END,
+    ProcessHandle, QueueHandle, RowCounts, Tables, TextHandle, ValueRow, group_of,
 };
 use crate::import::Report;
 use gputrail_record::{
