@@ -590,7 +590,9 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
             position,
             (slice.end, slice.open),
             has_arguments,
-            |to: &mut ChromeWriter<W>| to.make_flows(place, (slice.start.0, slice.start.0), slice.flows),
+            |to: &mut ChromeWriter<W>| {
+                to.make_flows(place, (slice.start.0, slice.start.0), slice.flows)
+            },
         )
     }
 

@@ -47,11 +47,7 @@ struct SlicePoint {
 
 impl Arrows {
     /// Adds the points on the slice at a place among the records to those at its begin and those at its end. Places only rise.
-    pub fn take(
-        &mut self,
-        ordinal: u64,
-        (begin, end): (&mut Vec<FlowPoint>, &mut Vec<FlowPoint>),
-    ) {
+    pub fn take(&mut self, ordinal: u64, (begin, end): (&mut Vec<FlowPoint>, &mut Vec<FlowPoint>)) {
         while let Some(next) = self.points.get(self.next)
             && next.ordinal <= ordinal
         {
@@ -280,8 +276,7 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
             }
             return own;
         }
-        let is_pending =
-            |key: &(u64, u32)| self.flows.get(key).is_some_and(|flow| !flow.has_ended);
+        let is_pending = |key: &(u64, u32)| self.flows.get(key).is_some_and(|flow| !flow.has_ended);
         let latest = self.latest.get(&head.id).map(|process| (head.id, *process));
         match latest {
             _ if is_pending(&own) => own,
@@ -401,10 +396,7 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
     /// The points by the order of slices.
     fn finish(mut self) -> Vec<SlicePoint> {
         for head in mem::take(&mut self.waiting).into_values().flatten() {
-            self.lost(
-                "end of an arrow behind which no slice begins",
-                head.offset,
-            );
+            self.lost("end of an arrow behind which no slice begins", head.offset);
         }
         let flows = mem::take(&mut self.flows).into_values();
         let loose = flows.filter(|flow| !flow.is_connected);

@@ -293,7 +293,9 @@ impl<'a> Collected<'a> {
             ("flow_in", event.flow_in),
             ("flow_out", event.flow_out),
         ];
-        let of_flow = of_flow.into_iter().filter(|_| flows::bound(event).is_none());
+        let of_flow = of_flow
+            .into_iter()
+            .filter(|_| flows::bound(event).is_none());
         let of_flow = of_flow.filter_map(|(name, value)| Some((name, value?)));
         for (name, value) in own.chain(further).chain(of_flow) {
             extra.push(if extra.is_empty() { '{' } else { ',' });

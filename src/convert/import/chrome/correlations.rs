@@ -179,12 +179,21 @@ impl Correlations {
                     .or_default() += count;
             }
         }
+        let has_number = |id: &Id| match id {
+            Id::Number(_) => false,
+            Id::Text(text) => ProcessText::of(strings.text(*text)).number.is_some(),
+        };
+        let are_merged = self.callers.keys().any(has_number);
         let owner = |place: &FilePlace| {
+            let rank = rank(place.device);
+            let of_rank = ranks.get(rank).map_or(&[][..], |list| list);
+            if are_merged && of_rank.is_empty() && has_number(&place.device) {
+                // Of a rank without calls: the device stands for its process.
+                return Owner::Only(place.device);
+            }
             if self.callers.len() < 2 {
                 return Owner::Any;
             }
-            let rank = rank(place.device);
-            let of_rank = ranks.get(rank).map_or(&[][..], |list| list);
             match of_rank {
                 [one] if !rank.is_empty() => return Owner::Only(*one),
                 _ if !self.collide => return Owner::Any,

@@ -161,8 +161,7 @@ impl Emitter<'_> {
             return Ok(());
         };
         let (mut flows, mut end_flows) = (Vec::new(), Vec::new());
-        self.arrows
-            .take(self.ordinal, (&mut flows, &mut end_flows));
+        self.arrows.take(self.ordinal, (&mut flows, &mut end_flows));
         let lane = &mut self.lanes[number];
         let mut bytes = std::mem::take(&mut lane.spare);
         bytes.clear();

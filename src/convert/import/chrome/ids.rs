@@ -75,7 +75,11 @@ mod tests {
             ("rank 99999999999999999999", "rank", None),
         ];
         for (text, rank, number) in cases {
-            assert_eq!(ProcessText::of(text), ProcessText { rank, number }, "{text}");
+            assert_eq!(
+                ProcessText::of(text),
+                ProcessText { rank, number },
+                "{text}"
+            );
         }
     }
 }

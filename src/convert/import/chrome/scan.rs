@@ -516,7 +516,8 @@ impl<R: BufRead> ChromeScanner<R> {
 /// Whether an object has events, and is none.
 fn is_document(event: &ChromeEvent<'_>) -> bool {
     let mut further = event.further.iter();
-    event.ph.is_none() && further.any(|(name, value)| name == "traceEvents" && value.starts_with('['))
+    event.ph.is_none()
+        && further.any(|(name, value)| name == "traceEvents" && value.starts_with('['))
 }
 
 /// Whether the end of an array and the last fields of the outermost object follow, up to the end of the file.

@@ -253,11 +253,17 @@ impl<'a> Resolving<'a, '_> {
             (track_event::DOUBLE_COUNTER_VALUE, FieldValue::Fixed64(bits)) => {
                 event.value = Some(CounterValue::Double(f64::from_bits(bits)))
             }
-            (track_event::FLOW_IDS | track_event::FLOW_IDS_OLD, _) => {
-                add_repeated(event, |event| &mut event.flows, flow_points(field, self.part, false))
-            }
+            (track_event::FLOW_IDS | track_event::FLOW_IDS_OLD, _) => add_repeated(
+                event,
+                |event| &mut event.flows,
+                flow_points(field, self.part, false),
+            ),
             (track_event::TERMINATING_FLOW_IDS | track_event::TERMINATING_FLOW_IDS_OLD, _) => {
-                add_repeated(event, |event| &mut event.flows, flow_points(field, self.part, true))
+                add_repeated(
+                    event,
+                    |event| &mut event.flows,
+                    flow_points(field, self.part, true),
+                )
             }
             // The tracks and the values of further counters are two lists; either may come first.
             (
@@ -326,11 +332,7 @@ fn add_repeated<'a, T>(
     }
 }
 
-fn flow_points(
-    field: MessageField<'_>,
-    part: u64,
-    last: bool,
-) -> impl Iterator<Item = FlowPoint> {
+fn flow_points(field: MessageField<'_>, part: u64, last: bool) -> impl Iterator<Item = FlowPoint> {
     let ids = fixed_or_varint(field);
     ids.map(move |id| FlowPoint {
         flow: FlowId(id ^ part),

@@ -8,7 +8,8 @@ use super::findings::{Findings, PacketPosition};
 use super::replay;
 use super::tracks::{TrackId, TrackOf};
 use super::{
-    EventKind, FieldValue, HostEvent, Known, MessageFields, Packet, ReadOutcome, TraceInput, Visitor, WorkEvent, field, read,
+    EventKind, FieldValue, HostEvent, Known, MessageFields, Packet, ReadOutcome, TraceInput,
+    Visitor, WorkEvent, field, read,
 };
 use crate::model::{self, AgentIndex, category};
 use crate::perfetto::schema::{
@@ -407,7 +408,9 @@ fn counter_values(event: &[u8]) -> u64 {
     let is_value = |number| matches!(number, gpu_counter::INT_VALUE | gpu_counter::DOUBLE_VALUE);
     let counters = MessageFields::new(event).filter(|field| field.number == COUNTERS);
     let with_value = counters.filter(|counter| match counter.value {
-        FieldValue::Bytes(counter) => MessageFields::new(counter).any(|field| is_value(field.number)),
+        FieldValue::Bytes(counter) => {
+            MessageFields::new(counter).any(|field| is_value(field.number))
+        }
         _ => false,
     });
     with_value.count() as u64

@@ -214,9 +214,8 @@ fn a_trace_of_ours_has_no_findings_and_lists_its_contents() {
 #[test]
 fn traces_one_behind_the_other_are_kept_apart() {
     // Their sequences, tracks and ids have the same numbers, and their times overlap.
-    let later = TWO.map(|(begin, end, start, duration)| {
-        (begin + 700, end + 700, start + 700, duration)
-    });
+    let later =
+        TWO.map(|(begin, end, start, duration)| (begin + 700, end + 700, start + 700, duration));
     let both = [trace_of(TWO), trace_of(&later), trace_of(&later[..1])].concat();
     assert_eq!(whats(&check(&both[..])), [""; 0]);
     let info = info(&both[..]);

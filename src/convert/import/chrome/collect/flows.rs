@@ -28,7 +28,12 @@ pub(super) fn bound<'e>(event: &ChromeEvent<'e>) -> Option<BoundFlow<'e>> {
 
 impl Collected<'_> {
     /// A point of a flow: its first one, its last one, or (`which` is 0) another one.
-    pub(super) fn flow(&mut self, offset: u64, event: &ChromeEvent<'_>, which: u16) -> io::Result<()> {
+    pub(super) fn flow(
+        &mut self,
+        offset: u64,
+        event: &ChromeEvent<'_>,
+        which: u16,
+    ) -> io::Result<()> {
         let last = which == flag::LAST;
         let category = event.cat.map_or(Cow::Borrowed(""), text);
         let Some(time) = self.time(event.ts, offset) else {
@@ -108,7 +113,13 @@ impl Collected<'_> {
     }
 
     /// The id of a flow, or of slices with ids: ids count for one category of one rank, and flows for one name too.
-    pub(super) fn async_id(&self, pid: Id, category: &str, name: &str, event: &ChromeEvent<'_>) -> u64 {
+    pub(super) fn async_id(
+        &self,
+        pid: Id,
+        category: &str,
+        name: &str,
+        event: &ChromeEvent<'_>,
+    ) -> u64 {
         let mut hasher = DefaultHasher::new();
         (category, event.scope, self.rank(pid)).hash(&mut hasher);
         match (event.id2, event.id) {

@@ -292,7 +292,9 @@ fn agents(collected: &Collected<'_>, properties: Option<&Json>) -> Vec<Agent> {
     let devices = collected.activity.keys();
     let devices = devices.filter(|pid| is_device(collected, **pid));
     let working = devices.filter_map(|pid| text_of(collected, *pid).number.map(i64::from));
-    let named = collected.last_device.and_then(|last| i64::try_from(last).ok());
+    let named = collected
+        .last_device
+        .and_then(|last| i64::try_from(last).ok());
     let ids = described.keys().copied().chain(working).chain(named);
     let count = ids.filter(|id| (0..MAX_DEVICES as i64).contains(id)).max();
     let count = count.map_or(0, |last| last + 1);
@@ -345,8 +347,12 @@ fn declare_processes(
     let mut pids: Vec<Id> = collected.activity.keys().copied().collect();
     pids.retain(|pid| is_process(collected, *pid));
     // Work of devices only: it needs a process all the same, for each rank.
-    let ranks: HashSet<&str> = pids.iter().map(|pid| text_of(collected, *pid).rank).collect();
-    let has_rank = |pid: &Id| matches!(pid, Id::Text(_)) && text_of(collected, *pid).number.is_some();
+    let ranks: HashSet<&str> = pids
+        .iter()
+        .map(|pid| text_of(collected, *pid).rank)
+        .collect();
+    let has_rank =
+        |pid: &Id| matches!(pid, Id::Text(_)) && text_of(collected, *pid).number.is_some();
     let has_ranks = pids.iter().any(has_rank);
     let mut alone: BTreeMap<&str, Id> = BTreeMap::new();
     let activity = collected.activity.keys();

@@ -19,7 +19,9 @@ fn arrows(events: &[String]) -> (Vec<String>, Vec<(String, u64)>) {
     let (lines, report) = read(format!("[{}]", events.join(",")).as_bytes());
     assert!(report.is_sound(), "{:?}", report.findings);
     let lost = report.unrepresented.iter();
-    let lost = lost.map(|one| (one.reason.to_string(), one.count)).collect();
+    let lost = lost
+        .map(|one| (one.reason.to_string(), one.count))
+        .collect();
     let lines = lines[1..].iter().map(|line| match line.split_once("] ") {
         Some((_, rest)) => rest.to_owned(),
         None => line.clone(),
@@ -42,7 +44,10 @@ fn an_arrow_to_a_slice_that_has_waited_leads_to_its_end() {
         "load batch 500000..700000 flows:1",
         "wait for batch 100000..1000000",
     ];
-    assert_eq!((&lines[..], &lost[..]), (&expected.map(String::from)[..], &[][..]));
+    assert_eq!(
+        (&lines[..], &lost[..]),
+        (&expected.map(String::from)[..], &[][..])
+    );
 }
 
 #[test]
@@ -61,7 +66,10 @@ fn an_arrow_from_a_slice_that_has_begun_long_ago_leads_from_its_begin() {
         "outer 0..1000000 flows:1",
         "short 510000..520000 flows:1",
     ];
-    assert_eq!((&lines[..], &lost[..]), (&expected.map(String::from)[..], &[][..]));
+    assert_eq!(
+        (&lines[..], &lost[..]),
+        (&expected.map(String::from)[..], &[][..])
+    );
 }
 
 #[test]
@@ -80,7 +88,10 @@ fn an_arrow_may_have_several_ends() {
         "and 40000..50000 flows:1",
     ];
     let (lines, lost) = arrows(&events);
-    assert_eq!((&lines[..], &lost[..]), (&expected.map(String::from)[..], &[][..]));
+    assert_eq!(
+        (&lines[..], &lost[..]),
+        (&expected.map(String::from)[..], &[][..])
+    );
 }
 
 #[test]
@@ -91,7 +102,12 @@ fn events_may_name_the_arrows_themselves() {
     let events = [
         event("around", 1, 100, r#""bind_id":5"#),
         event("enqueue", 1, 100, r#""bind_id":"0x7","flow_out":true"#),
-        event("pass", 2, 150, r#""bind_id":"0x7","flow_in":true,"flow_out":true"#),
+        event(
+            "pass",
+            2,
+            150,
+            r#""bind_id":"0x7","flow_in":true,"flow_out":true"#,
+        ),
         event("execute", 3, 200, r#""bind_id":"0x7","flow_in":true"#),
     ];
     let expected = [
@@ -101,7 +117,10 @@ fn events_may_name_the_arrows_themselves() {
         "execute 200000..210000 flows:1",
     ];
     let (lines, lost) = arrows(&events);
-    assert_eq!((&lines[..], &lost[..]), (&expected.map(String::from)[..], &[][..]));
+    assert_eq!(
+        (&lines[..], &lost[..]),
+        (&expected.map(String::from)[..], &[][..])
+    );
 }
 
 /// A call with a correlation id, and its kernel, of an older version of PyTorch's profiler.
@@ -127,7 +146,12 @@ fn on_host(ph: &str, id: u32, ts: u32) -> String {
 #[test]
 fn an_arrow_whose_id_is_that_of_the_call_and_its_work_is_their_tie() {
     let [call, kernel] = launched();
-    let events = [call, kernel, on_host("s", 11, 1000), on_device("f", 11, 1020)];
+    let events = [
+        call,
+        kernel,
+        on_host("s", 11, 1000),
+        on_device("f", 11, 1020),
+    ];
     let (lines, report) = read(format!("[{}]", events.join(",")).as_bytes());
     assert_eq!(report.unrepresented, []);
     assert_eq!(report.arrows, 2);
@@ -153,7 +177,10 @@ fn arrows_at_device_work_are_counted_and_not_tied_to_what_is_around_it() {
     ];
     let (lines, lost) = arrows(&events);
     assert_eq!(lost, [("arrow that touches device work".to_owned(), 2)]);
-    let with_flow: Vec<_> = lines.iter().filter(|line| line.contains("flows:")).collect();
+    let with_flow: Vec<_> = lines
+        .iter()
+        .filter(|line| line.contains("flows:"))
+        .collect();
     assert_eq!(with_flow.len(), 2, "{lines:?}");
 }
 
@@ -175,7 +202,10 @@ fn arrows_with_one_end_are_counted() {
         ("end of an arrow that does not begin", 1),
         ("end of an arrow that is in no slice", 1),
     ];
-    assert_eq!(lost, expected.map(|(reason, count)| (reason.to_owned(), count)));
+    assert_eq!(
+        lost,
+        expected.map(|(reason, count)| (reason.to_owned(), count))
+    );
 }
 
 #[test]

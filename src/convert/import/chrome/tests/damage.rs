@@ -17,15 +17,31 @@ fn names(lines: &[String]) -> Vec<&str> {
 
 /// The slice `b` with a value for an argument.
 fn with_value(value: &str) -> String {
-    x("b", "2", "1").replace("\"pid\":1", &format!("\"pid\":1,\"args\":{{\"x\":{value}}}"))
+    x("b", "2", "1").replace(
+        "\"pid\":1",
+        &format!("\"pid\":1,\"args\":{{\"x\":{value}}}"),
+    )
 }
 
 #[test]
 fn what_programs_print_for_no_number_is_repaired() {
     let [a, c] = [x("a", "1", "1"), x("c", "3", "1")];
     let values = [
-        "nan", "-nan", "NaN", "-NaN", "inf", "-inf", "+inf", "Infinity", "-Infinity", "INF", "-nan(ind)",
-        "nan(snan)", "1.#QNAN", "-1.#IND", "1.#INF",
+        "nan",
+        "-nan",
+        "NaN",
+        "-NaN",
+        "inf",
+        "-inf",
+        "+inf",
+        "Infinity",
+        "-Infinity",
+        "INF",
+        "-nan(ind)",
+        "nan(snan)",
+        "1.#QNAN",
+        "-1.#IND",
+        "1.#INF",
     ];
     for value in values {
         let text = format!("[{a},{},{c}]", with_value(value));
@@ -76,7 +92,10 @@ fn behind_a_last_event_that_is_lost_the_fields_are_read() {
             };
             assert!(finding.found.contains("skipped"), "{finding}");
             let mut remarks = report.remarks.iter();
-            assert!(!remarks.any(|remark| remark.reason.contains("cut")), "{last}");
+            assert!(
+                !remarks.any(|remark| remark.reason.contains("cut")),
+                "{last}"
+            );
         }
     }
 }
@@ -132,7 +151,10 @@ fn what_follows_an_object_is_read_or_named() {
         assert_eq!(names, expected, "{behind}");
         let found = report.findings.iter();
         let found: Vec<_> = found.map(|one| &one.found[..]).collect();
-        assert!(found.iter().any(|found| found.contains(says)), "{behind}: {found:?}");
+        assert!(
+            found.iter().any(|found| found.contains(says)),
+            "{behind}: {found:?}"
+        );
         let mut remarks = report.remarks.iter();
         assert!(!remarks.any(|one| one.reason.contains("cut")), "{behind}");
     }
@@ -163,14 +185,24 @@ fn objects_in_objects_take_no_stack() {
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(deep.as_bytes()).unwrap();
     let _ = Inputs::open(&[file.path()]);
-    let whole = format!("[{}{}", "{\"traceEvents\":[".repeat(10_000), "]}".repeat(10_000));
+    let whole = format!(
+        "[{}{}",
+        "{\"traceEvents\":[".repeat(10_000),
+        "]}".repeat(10_000)
+    );
     let (_, report) = read(format!("{whole},{}]", x("a", "1", "1")).as_bytes());
     assert!(!report.unrepresented.is_empty() || !report.is_sound());
 }
 
 #[test]
 fn json_without_events_has_no_known_format() {
-    for text in ["{}", "[]", "{\"a\":1}", "[{\"a\":1},{\"b\":2}]", "{\"traceEvents\":5}"] {
+    for text in [
+        "{}",
+        "[]",
+        "{\"a\":1}",
+        "[{\"a\":1},{\"b\":2}]",
+        "{\"traceEvents\":5}",
+    ] {
         let mut file = NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
         match Inputs::open(&[file.path()]) {

@@ -145,7 +145,12 @@ fn texts_of_process_ids_name_processes_and_their_ranks() {
             &["TP00", "TP01"],
         ),
         (
-            &["TP0-DECODE_42", "TP0-DECODE_0", "TP1-DECODE_43", "TP1-DECODE_1"],
+            &[
+                "TP0-DECODE_42",
+                "TP0-DECODE_0",
+                "TP1-DECODE_43",
+                "TP1-DECODE_1",
+            ],
             &["TP0-DECODE", "TP1-DECODE"],
         ),
         (&["42_0", "0_0", "43_1", "1_1"], &["rank 0", "rank 1"]),
@@ -188,7 +193,11 @@ fn ranks_whose_devices_alone_are_in_the_file_have_processes() {
         kernel("other", "\"[TP01] 1\"", 21, 9),
     ];
     let (owners, _) = read(&events);
-    let ranks: Vec<_> = owners.processes.iter().map(|(_, rank, _)| &rank[..]).collect();
+    let ranks: Vec<_> = owners
+        .processes
+        .iter()
+        .map(|(_, rank, _)| &rank[..])
+        .collect();
     assert_eq!(ranks, ["TP00", "TP01"]);
     let ties = owners.ties();
     let [("one", 42, callers), ("other", other, _)] = &ties[..] else {
@@ -259,7 +268,11 @@ fn in_mixed_profiles_devices_tell_the_process_or_nothing_is_tied() {
         let both = [call("42", time, id), call("43", time + 1, id)];
         let swap = round % 2 == 1;
         let [first, second] = both;
-        events.extend(if swap { [second, first] } else { [first, second] });
+        events.extend(if swap {
+            [second, first]
+        } else {
+            [first, second]
+        });
         events.push(kernel("of somebody", "0", time + 20, id));
     }
     let (owners, report) = read(&events);
@@ -267,7 +280,10 @@ fn in_mixed_profiles_devices_tell_the_process_or_nothing_is_tied() {
     let [remark] = &report.remarks[..] else {
         panic!("{:?}", report.remarks);
     };
-    assert!(remark.reason.contains("calls of several processes"), "{remark}");
+    assert!(
+        remark.reason.contains("calls of several processes"),
+        "{remark}"
+    );
     assert_eq!(remark.count, 8);
 }
 
@@ -332,9 +348,8 @@ fn ids_of_arrows_count_for_each_process() {
 
 #[test]
 fn threads_have_ids_that_viewers_show() {
-    let slice = |name: &str, ids: &str| {
-        format!(r#"{{"ph":"X","name":"{name}","ts":1,"dur":2{ids}}}"#)
-    };
+    let slice =
+        |name: &str, ids: &str| format!(r#"{{"ph":"X","name":"{name}","ts":1,"dur":2{ids}}}"#);
     let events = [
         slice("known", r#","pid":" 42 ","tid":2147483647"#),
         slice("large", r#","pid":42,"tid":4294967295"#),
