@@ -111,11 +111,11 @@ fn calls_work_markers_and_clocks_of_both_generations_are_there() {
         assert_eq!(
             log.of("work "),
             [
-                &format!("queue 0: nn::gemm<float> 1110..1150 stream=0x0{more}")[..],
-                "queue 0: copy host to device 1210..1220 stream=0x0 destination=0x7f00 source=0x5500 pinned=Int(1)",
+                &format!("queue 0: nn::gemm<float> 1110..1150 stream_handle=0x0{more}")[..],
+                "queue 0: copy host to device 1210..1220 stream_handle=0x0 destination=0x7f00 source=0x5500 pinned=Int(1)",
                 "queue 0: _Z3addPf 1310..1320 type=Task",
                 "queue 0: _Z3addPf 1320..1330 type=Task",
-                "queue 0: _Z3addPf 1410..1420 stream=0x55",
+                "queue 0: _Z3addPf 1410..1420 stream_handle=0x55",
             ]
         );
         assert_eq!(log.of("slice markers: "), ["step 3 1000..1600"]);

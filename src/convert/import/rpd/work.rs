@@ -181,7 +181,7 @@ impl Rpd<'_> {
             rpd.further(
                 &mut arguments,
                 &[
-                    ("stream", kernel.stream),
+                    ("stream_handle", kernel.stream),
                     ("kernel_arguments", kernel.arguments),
                     ("acquire_fence", kernel.acquire),
                     ("release_fence", kernel.release),
@@ -213,7 +213,7 @@ impl Rpd<'_> {
             rpd.further(
                 &mut arguments,
                 &[
-                    ("stream", copy.stream),
+                    ("stream_handle", copy.stream),
                     ("destination", copy.destination),
                     ("source", copy.source),
                     ("destination_device", copy.destination_device),
