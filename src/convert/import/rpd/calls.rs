@@ -12,9 +12,9 @@ rows! {
     /// A call, or a marker of the program.
     Call {
         id: i64 = "id",
-        process: u32 = "pid",
+        process: Option<u32> = "pid",
         thread: u32 = "tid",
-        start: u64 = "start",
+        start: Option<u64> = "start",
         end: u64 = "end",
         name: Option<i64> = "apiName_id",
         arguments: Option<i64> = "args_id",
@@ -104,7 +104,10 @@ impl Rpd<'_> {
         let is_main = table == "rocpd_api";
         self.each(table, Call::COLUMNS, |rpd, row| {
             let call = Call::read(row)?;
-            let process = rpd.process(call.process);
+            // Rows of a file that was cut have no values.
+            let process = call.process.ok_or_else(|| row.damage(1, "a process"))?;
+            let start = call.start.ok_or_else(|| row.damage(3, "a time"))?;
+            let process = rpd.process(process);
             let thread = super::split(call.thread, rpd.machine_of.process).1;
             let text = |id: Option<i64>| {
                 let texts = id.and_then(|id| rpd.unique_texts.get(&id));
@@ -140,7 +143,7 @@ impl Rpd<'_> {
                 _ if is_marker => {
                     let name = if own == none { name } else { own };
                     let category = rpd.tables.text("marker");
-                    let kind = if call.start == call.end {
+                    let kind = if start == call.end {
                         HostKind::Instant(name, category)
                     } else {
                         HostKind::Slice(name, category)
@@ -167,7 +170,7 @@ impl Rpd<'_> {
             };
             let row = HostRow {
                 kind,
-                start: call.start,
+                start,
                 end: if call.end == 0 { NO_END } else { call.end },
                 correlation,
                 arguments,

@@ -270,6 +270,7 @@ fn what_has_no_call_or_no_place_is_said() {
         SECOND,
         "DELETE FROM rocpd_api WHERE id = 102;
         UPDATE rocpd_api SET start = 'soon' WHERE id = 105;
+        INSERT INTO rocpd_api (id) VALUES (950);
         UPDATE rocpd_monitor SET value = 'hot' WHERE monitorType = 'power';
         CREATE TABLE rocpd_future (id integer, op_id integer);
         INSERT INTO rocpd_future VALUES (1, 2), (3, 4);",
@@ -279,6 +280,7 @@ fn what_has_no_call_or_no_place_is_said() {
         findings,
         [
             "\"soon\" in row 4 of rocpd_api, column start",
+            "NULL in row 7 of rocpd_api, column pid",
             "\"hot\" in row 3 of rocpd_monitor, column value",
         ]
     );

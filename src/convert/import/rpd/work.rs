@@ -21,7 +21,7 @@ rows! {
         queue: Option<i64> = "queueId",
         sequence: Option<i64> = "sequenceId",
         signal: &'r str = "completionSignal",
-        start: u64 = "start",
+        start: Option<u64> = "start",
         end: u64 = "end",
         name: Option<i64> = "description_id",
         kind: Option<i64> = "opType_id",
@@ -330,6 +330,7 @@ impl Rpd<'_> {
         let is_counted = counters.is_some_and(|table| self.database.count(table) > 0);
         self.each("rocpd_op", Operation::COLUMNS, |rpd, row| {
             let work = Operation::read(row)?;
+            let start = work.start.ok_or_else(|| row.damage(5, "a time"))?;
             let (process, thread, correlation) = rpd.submitter(work.id);
             let call = rpd.submitters.get(&work.id).copied();
             let (name, kind_name) = (rpd.string(work.name), rpd.string(work.kind));
@@ -353,7 +354,7 @@ impl Rpd<'_> {
                     Ok(id) if is_counted => id,
                     _ => 0,
                 },
-                start: work.start,
+                start,
                 end: work.end,
                 ..WorkRow::default()
             };
