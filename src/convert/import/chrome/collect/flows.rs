@@ -26,6 +26,12 @@ pub(super) fn bound<'e>(event: &ChromeEvent<'e>) -> Option<BoundFlow<'e>> {
     Some(BoundFlow { id, comes, goes })
 }
 
+/// Where a point of a flow stands among the records of its time: behind the slices that begin then, the innermost of which is
+/// meant, and begins of flows before their ends.
+fn order(head: &RecordHead) -> u64 {
+    3 << 62 | u64::from(!head.has(flag::FIRST))
+}
+
 impl Collected<'_> {
     /// A point of a flow: its first one, its last one, or (`which` is 0) another one.
     pub(super) fn flow(
@@ -67,8 +73,7 @@ impl Collected<'_> {
         if !last || event.bp == Some("\"e\"") {
             head.flags |= flag::ENCLOSING;
         }
-        // Behind the slices that begin at this time: the innermost of them is meant.
-        self.add(false, (time, 3 << 62), head, &name, &[])
+        self.add(false, (time, order(&head)), head, &name, &[])
     }
 
     /// The flow through an event that names it, which a record at the begin of the event stands for.
@@ -101,7 +106,7 @@ impl Collected<'_> {
         }
         self.has_arrows = true;
         self.has_bound_arrows = true;
-        self.add(false, (time, 3 << 62), head, "", &[])
+        self.add(false, (time, order(&head)), head, "", &[])
     }
 
     /// The rank in the text of a process id.

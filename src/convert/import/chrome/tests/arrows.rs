@@ -209,6 +209,22 @@ fn arrows_with_one_end_are_counted() {
 }
 
 #[test]
+fn the_begin_of_an_arrow_may_stand_behind_its_end_in_the_file() {
+    let events = [
+        slice("from", 1, 0, 10),
+        slice("to", 2, 5, 10),
+        point("f", 7, 2, 5),
+        point("s", 7, 1, 5),
+    ];
+    let (lines, lost) = arrows(&events);
+    let expected = [
+        "from 0..10000 flows:1".to_owned(),
+        "to 5000..15000 flows:1".to_owned(),
+    ];
+    assert_eq!((&lines[..], &lost[..]), (&expected[..], &[][..]));
+}
+
+#[test]
 fn an_end_that_is_in_no_slice_is_at_the_next_one() {
     let events = [
         x("from", "0", "10"),
