@@ -94,10 +94,11 @@ impl Space<'_> {
                     }
                 }
                 (field::plane::OWN_STATISTICS, SpanValue::Bytes(span)) => {
-                    if self.message(span, &mut buffer)? {
-                        let own = self.statistic(&buffer, &details.statistics);
-                        details.own.extend(own);
+                    if !self.message(span, &mut buffer)? {
+                        continue;
                     }
+                    let own = self.statistic(&buffer, &details.statistics);
+                    details.own.extend(own);
                 }
                 _ => {}
             }
