@@ -1,6 +1,7 @@
 //! Inputs of the fuzz targets: files in memory, and captures with valid checksums, so that the code after the checks is
 //! reached. Written from `schemas/capture.md`, without the library's own writer.
 
+pub mod databases;
 pub mod traces;
 
 use libfuzzer_sys::arbitrary::{Result, Unstructured};

@@ -44,10 +44,15 @@ fn events(input: &mut Unstructured<'_>, text: &mut Vec<u8>) -> Result<()> {
         if input.ratio(1, 16)? {
             text.extend_from_slice(input.bytes(3)?);
         }
+        if input.ratio(1, 16)? {
+            let between: [&[u8]; 4] = [b"]\n[", b"]{\"traceEvents\":[", b"{\"z\":nan,", b"{\"ph\":\"X\","];
+            text.extend_from_slice(input.choose(&between)?);
+        }
         text.push(b'{');
         for _ in 0..input.int_in_range(2..=9)? {
             let name = *input.choose(&[
-                "ph", "ts", "dur", "pid", "tid", "id", "cat", "name", "args", "bp", "id2",
+                "ph", "ts", "dur", "pid", "tid", "id", "cat", "name", "args", "bp", "id2", "bind_id",
+                "flow_in", "flow_out",
             ])?;
             let values: &[&str] = match name {
                 "ph" => &[
@@ -77,6 +82,8 @@ fn events(input: &mut Unstructured<'_>, text: &mut Vec<u8>) -> Result<()> {
                     "7",
                 ],
                 "bp" => &["\"e\""],
+                "flow_in" | "flow_out" => &["true", "false"],
+                "pid" => &["0", "1", "2", "-1", "\"[TP00] 1\"", "\"[TP01] 0\"", "\"2_1\"", "\"a\""],
                 _ => &[
                     "0",
                     "1",

@@ -4,13 +4,12 @@
 use gputrail_analysis::hotspots::HotspotAnalysis;
 use gputrail_analysis::summary::Summary;
 use gputrail_convert::import::Inputs;
+use gputrail_fuzz::databases::database_of;
 use gputrail_fuzz::file_of;
 use gputrail_trace::model::Producer;
 use gputrail_trace::perfetto::Exporter;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use rusqlite::Connection;
-use rusqlite::types::Value;
 
 /// The beginnings of tables of rocprofv3.
 const HEADERS: [&str; 6] = [
@@ -159,38 +158,12 @@ fn json(input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     Ok(json)
 }
 
-fn value(input: &mut Unstructured<'_>) -> Result<Value> {
-    Ok(match input.int_in_range(0..=9)? {
-        0 => Value::Null,
-        1 => Value::Real(input.arbitrary()?),
-        2 => Value::Text(input.arbitrary()?),
-        3 => Value::Blob(input.arbitrary()?),
-        4 => Value::Integer(input.arbitrary()?),
-        _ => Value::Integer(input.int_in_range(0..=9)?),
-    })
-}
-
 fn database(input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
-    let mut connection = Connection::open_in_memory().expect("room in memory");
-    let kind = input.ratio(1, 2)?;
-    for (name, columns) in TABLES
+    let is_rocpd = input.ratio(1, 2)?;
+    let tables = TABLES
         .iter()
-        .filter(|(name, _)| name.starts_with("rocpd") == kind)
-    {
-        let _ = connection.execute_batch(&format!("CREATE TABLE \"{name}\" ({columns})"));
-        let marks = vec!["?"; columns.split(',').count()].join(",");
-        let insert = format!("INSERT INTO \"{name}\" VALUES ({marks})");
-        for _ in 0..input.int_in_range(0..=6)? {
-            let values: Result<Vec<Value>> = columns.split(',').map(|_| value(input)).collect();
-            let _ = connection.execute(&insert, rusqlite::params_from_iter(values?));
-        }
-    }
-    let mut bytes = connection.serialize("main").expect("a database").to_vec();
-    for _ in 0..input.int_in_range(0..=4)? {
-        let place = input.choose_index(bytes.len())?;
-        bytes[place] = input.arbitrary()?;
-    }
-    Ok(bytes)
+        .filter(|(name, _)| name.starts_with("rocpd") == is_rocpd);
+    database_of(input, tables)
 }
 
 fuzz_target!(|data: &[u8]| {

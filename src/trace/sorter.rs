@@ -31,7 +31,7 @@ pub struct Sorter {
 /// Runs in a temporary file: each from one offset to the next.
 #[derive(Debug)]
 struct Runs {
-    file: File,
+    file: Arc<File>,
     ends: Vec<u64>,
 }
 
@@ -79,12 +79,13 @@ impl Sorter {
         let runs = match &mut self.runs {
             Some(runs) => runs,
             None => self.runs.insert(Runs {
-                file: tempfile::tempfile()?,
+                file: Arc::new(tempfile::tempfile()?),
                 ends: Vec::new(),
             }),
         };
-        runs.file.seek(SeekFrom::End(0))?;
-        let mut out = BufWriter::with_capacity(1 << 20, &runs.file);
+        let mut file: &File = &runs.file;
+        file.seek(SeekFrom::End(0))?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
         for ((first, second), place, length) in &self.entries {
             out.write_all(&first.to_le_bytes())?;
             out.write_all(&second.to_le_bytes())?;
@@ -93,31 +94,34 @@ impl Sorter {
         }
         out.flush()?;
         drop(out);
-        runs.ends.push(runs.file.stream_position()?);
+        runs.ends.push(file.stream_position()?);
         self.entries.clear();
         self.bytes.clear();
         Ok(())
     }
 
     /// Passes all entries on in the order of their keys.
-    pub fn drain(
-        mut self,
+    pub fn drain(mut self, take: impl FnMut(SortKey, &[u8]) -> io::Result<()>) -> io::Result<()> {
+        self.pass(take)
+    }
+
+    /// As [`drain`](Self::drain), and keeps the entries.
+    pub fn pass(
+        &mut self,
         mut take: impl FnMut(SortKey, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
+        if self.runs.is_some() && !self.entries.is_empty() {
+            self.write_run()?;
+        }
         self.sort();
-        let Some(runs) = self.runs.take() else {
+        let Some(runs) = &self.runs else {
             for (key, place, length) in &self.entries {
                 take(*key, &self.bytes[*place..*place + *length as usize])?;
             }
             return Ok(());
         };
-        if !self.entries.is_empty() {
-            self.runs = Some(runs);
-            self.write_run()?;
-            return self.drain(take);
-        }
         self.bytes = Vec::new();
-        let file = Arc::new(runs.file);
+        let file = Arc::clone(&runs.file);
         let begins = std::iter::once(0).chain(runs.ends.iter().copied());
         let mut merged = BinaryHeap::new();
         let mut open = Vec::new();
@@ -211,14 +215,16 @@ mod tests {
             }
             let mut expected: Vec<_> = keys.into_iter().zip(0u32..).collect();
             expected.sort();
-            let mut sorted = Vec::new();
-            sorter.drain(|key, bytes| {
-                let (number, rest) = bytes.split_at(4);
-                assert_eq!(rest, b"rest");
-                sorted.push((key, u32::from_le_bytes(number.try_into().unwrap())));
-                Ok(())
-            }).unwrap();
-            prop_assert_eq!(sorted, expected);
+            for _ in 0..2 {
+                let mut sorted = Vec::new();
+                sorter.pass(|key, bytes| {
+                    let (number, rest) = bytes.split_at(4);
+                    assert_eq!(rest, b"rest");
+                    sorted.push((key, u32::from_le_bytes(number.try_into().unwrap())));
+                    Ok(())
+                }).unwrap();
+                prop_assert_eq!(&sorted, &expected);
+            }
         }
     }
 }

@@ -340,6 +340,63 @@ fn endless_input_without_a_known_format_is_refused_at_once() {
 }
 
 #[test]
+fn files_that_only_begin_like_those_of_profilers_make_no_output() {
+    let dir = TestDir::new();
+    let database = repository("tests/data/damaged/bookmarks.db");
+    fs::copy(database, dir.join("bookmarks.db")).unwrap();
+    // A profile of pprof, and a text that begins with an empty line.
+    fs::write(
+        dir.join("memory.prof"),
+        b"\x0a\x04\x08\x01\x10\x02\x12\x04\x08\x01\x10\x02",
+    )
+    .unwrap();
+    fs::write(dir.join("log.txt"), "\nPerformance report\n").unwrap();
+    for (name, found) in [
+        (
+            "bookmarks.db",
+            "an SQLite database of unknown tables (bookmarks)",
+        ),
+        ("memory.prof", "bytes that begin with"),
+        ("log.txt", "a text that begins with \"Performance report\""),
+    ] {
+        let ended = run(&mut dir.gputrail(["convert", name, "-o", "out.pftrace"]));
+        assert_eq!(ended.code(), 125, "{name}: {}", ended.stderr);
+        assert!(ended.stderr.contains(found), "{name}: {}", ended.stderr);
+        assert!(!dir.join("out.pftrace").exists(), "{name}");
+    }
+}
+
+/// Appends a field of a message that is bytes.
+fn put(message: &mut Vec<u8>, field: u8, bytes: &[u8]) {
+    message.extend_from_slice(&[field << 3 | 2, bytes.len() as u8]);
+    message.extend_from_slice(bytes);
+}
+
+#[test]
+fn a_file_of_planes_is_no_perfetto_trace() {
+    let dir = TestDir::new();
+    let mut line = Vec::new();
+    put(&mut line, 2, b"Stream #7(Compute)");
+    // An event of the first name, 1000 ns long, 2 ns behind the start of its line.
+    put(&mut line, 4, &[8, 1, 16, 0xd0, 0x0f, 24, 0xc0, 0x84, 0x3d]);
+    let mut name = vec![8, 1];
+    put(&mut name, 2, &[&[18, 3][..], b"add"].concat());
+    let mut plane = Vec::new();
+    put(&mut plane, 2, b"/device:GPU:0");
+    put(&mut plane, 3, &line);
+    put(&mut plane, 4, &name);
+    let mut file = Vec::new();
+    put(&mut file, 1, &plane);
+    fs::write(dir.join("host.xplane.pb"), &file).unwrap();
+    let ended = run(&mut dir.gputrail(["convert", "host.xplane.pb", "-o", "out.pftrace"]));
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("XPlane file"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 kernel"), "{}", ended.stderr);
+    let checked = run(&mut dir.gputrail(["check", "out.pftrace"]));
+    assert_eq!(checked.code(), 0, "{}", checked.text());
+}
+
+#[test]
 fn a_trace_of_damaged_input_has_nothing_wrong() {
     let dir = TestDir::new();
     for (name, code, says) in [

@@ -379,3 +379,74 @@ fn a_file_of_no_known_format_does_not_keep_the_others_from_being_converted() {
     assert_eq!(ended.code(), 125, "{}", ended.stderr);
     assert!(!dir.join("two.json").exists());
 }
+
+#[test]
+fn profiles_of_several_ranks_in_one_file_make_a_sound_trace() {
+    let dir = TestDir::new();
+    let forms = [
+        ["4242", "0", "4243", "1"],
+        ["\"[TP00] 4242\"", "\"[TP00] 0\"", "\"[TP01] 4242\"", "\"[TP01] 1\""],
+    ];
+    for [host, device, other_host, other_device] in forms {
+        let rank = |host: &str, device: &str, time: u32| {
+            format!(
+                r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":{host},"tid":1,"ts":{time},"dur":10,"args":{{"correlation":11}}}},
+                {{"ph":"s","id":11,"cat":"ac2g","name":"ac2g","pid":{host},"tid":1,"ts":{time}}},
+                {{"ph":"X","cat":"kernel","name":"gemm","pid":{device},"tid":7,"ts":{},"dur":100,"args":{{"stream":7,"correlation":11}}}},
+                {{"ph":"f","id":11,"cat":"ac2g","name":"ac2g","bp":"e","pid":{device},"tid":7,"ts":{}}}"#,
+                time + 20,
+                time + 20
+            )
+        };
+        let events = [
+            rank(host, device, 1000),
+            rank(other_host, other_device, 1500),
+        ];
+        fs::write(
+            dir.join("merged.json"),
+            format!("{{\"traceEvents\":[{}]}}", events.join(",")),
+        )
+        .expect("room");
+        let ended = well(&mut dir.gputrail(["convert", "merged.json", "-o", "out.pftrace"]));
+        let words = "2 calls, 2 kernels, 4 arrow ends\n";
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        well(&mut dir.gputrail(["check", "out.pftrace"]));
+        let summary = well(&mut dir.gputrail(["summary", "--format", "csv", "out.pftrace"]));
+        // The latency of the second launch, if its kernel were tied to the first.
+        let summary = summary.text();
+        assert!(!summary.contains("520000"), "{summary}");
+    }
+}
+
+#[test]
+fn json_without_events_makes_no_output() {
+    let dir = TestDir::new();
+    for text in ["{}", "{\"name\":\"a package\"}", "[]", "[{\"a\":1},{\"b\":2}]"] {
+        fs::write(dir.join("in.json"), text).expect("room");
+        for command in [
+            &["convert", "in.json", "-o", "out.pftrace"][..],
+            &["info", "in.json"],
+        ] {
+            let ended = run(&mut dir.gputrail(command));
+            assert_eq!(ended.code(), 125, "{text}: {}", ended.stderr);
+            let words = "JSON without trace events";
+            assert!(ended.stderr.contains(words), "{text}: {}", ended.stderr);
+        }
+        assert!(!dir.join("out.pftrace").exists(), "{text}");
+    }
+    fs::write(dir.join("in.json"), "{\"traceEvents\":[]}").expect("room");
+    well(&mut dir.gputrail(["convert", "in.json", "-o", "out.pftrace"]));
+}
+
+#[test]
+fn traces_that_were_put_one_behind_the_other_are_sound() {
+    let dir = TestDir::new();
+    for name in ["a.pftrace", "b.pftrace"] {
+        well(&mut dir.gputrail(["demo", "-q", "-o", name]));
+    }
+    let files = ["a.pftrace", "b.pftrace"].map(|name| fs::read(dir.join(name)).expect("a trace"));
+    fs::write(dir.join("both.pftrace"), files.concat()).expect("room");
+    well(&mut dir.gputrail(["check", "both.pftrace"]));
+    let ended = well(&mut dir.gputrail(["convert", "both.pftrace", "-o", "both.json"]));
+    assert!(!ended.stderr.contains("not in the output"), "{}", ended.stderr);
+}

@@ -67,8 +67,8 @@ Examples:
 
 pub const CONVERT_NOTES: &str = "\
 Reads captures (.gputrail), Perfetto traces, Chrome trace events as PyTorch's profiler writes them (JSON), tables and databases \
-of rocprofv3 (CSV, JSON, rocpd), and exports of Nsight Systems (SQLite); plain, or packed with gzip or zstd. The content decides, not \
-the name. `gputrail help convert` lists what becomes of each field.
+of rocprofv3 (CSV, JSON, rocpd), databases of rocmProfileData (RPD), exports of Nsight Systems (SQLite), and XPlane files of JAX and \
+XProf; plain, or packed with gzip or zstd. The content decides, not the name. `gputrail help convert` lists what becomes of each field.
 
 Exit codes: 0 on success; 1 when an input was damaged, or one that was named has no known format, and all else was converted; \
 125 when gputrail itself fails; 128+n when signal n ended it.";

@@ -8,7 +8,8 @@
 //!   the same time: they come behind it, since viewers nest slices of equal times by their order. Slices that do not end are
 //!   begins (`B`).
 //! * Device work stands on the row of its stream. Viewers drop what overlaps there, so such work takes a row of its own.
-//! * Beyond 256 MiB of open slices, all slices are pairs of `B` and `E`. `s`, `t`, `f` are flows, at the begin of their slices.
+//! * Beyond 256 MiB of open slices, all slices are pairs of `B` and `E`. `s`, `t`, `f` are flows, at the begin of their slices or
+//!   inside of their ends.
 //!   `C` are counters of tracks; computed ones have the category `derived`. Of the fields beside the events, ranks stay.
 //! * `s`, `f` of category `ac2g` lead from a call to its work; the id is the correlation id, an argument of both.
 //! * Correlation ids tie calls to their work. The format has them once for all processes, so those of all but the first process
@@ -70,8 +71,8 @@ pub struct ChromeWriter<W: Write> {
     /// Bytes of the events that are held, and their maximum.
     held: usize,
     most_held: usize,
-    /// The numbers of flows that have begun, and the last one: readers do not take all ids.
-    flows: HashMap<FlowId, u64>,
+    /// The numbers of flows, and whether the flow has begun, and the last number: readers do not take all ids.
+    flows: HashMap<FlowId, (u64, bool)>,
     last_flow: u64,
     rows: DeviceRows,
     /// Correlation ids of work whose call has none.
@@ -301,25 +302,31 @@ impl<W: Write + Send> ChromeWriter<W> {
         self.write_event()
     }
 
-    /// Makes the points of flows in a slice that begins at `time`.
-    fn make_flows(&mut self, place: (u64, u64), time: u64, flows: &[FlowPoint]) {
+    /// Makes the points of flows in a slice: at the first of two times inside of it, if the flow begins there, else at the second.
+    fn make_flows(&mut self, place: (u64, u64), time: (u64, u64), flows: &[FlowPoint]) {
         for point in flows {
             let flow = point.flow;
-            let begun = self.flows.get(&flow).copied();
-            let ph = match (begun, point.last) {
-                (None, false) => "s",
-                (Some(_), false) => "t",
+            let known = self.flows.get(&flow).copied();
+            let has_begun = known.is_some_and(|(_, has_begun)| has_begun);
+            let ph = match (has_begun, point.last) {
+                (false, false) => "s",
+                (true, false) => "t",
                 (_, true) => "f",
             };
-            let id = begun.unwrap_or_else(|| {
-                self.last_flow += 1;
-                self.last_flow
-            });
+            let id = known.map_or(self.last_flow + 1, |(id, _)| id);
+            self.last_flow = id.max(self.last_flow);
             match ph {
-                "s" if self.flows.len() < MAX_FLOWS => drop(self.flows.insert(flow, id)),
-                "f" => drop(self.flows.remove(&flow)),
+                "f" if has_begun => drop(self.flows.remove(&flow)),
+                // Slices of different tracks come in the order in which it is known how they nest: the end may come first.
+                "s" | "f" if known.is_some() || self.flows.len() < MAX_FLOWS => {
+                    self.flows.insert(flow, (id, ph == "s"));
+                }
                 _ => {}
             }
+            let time = match ph {
+                "s" => time.0,
+                _ => time.1,
+            };
             self.make_flow(ph, place, time, "flow", id);
         }
     }
@@ -569,7 +576,7 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
                 if let Some(id) = arrow {
                     to.make_flow("s", place, call.start.0, "ac2g", id);
                 }
-                to.make_flows(place, call.start.0, call.flows);
+                to.make_flows(place, (call.start.0, call.start.0), call.flows);
             },
         )
     }
@@ -583,7 +590,9 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
             position,
             (slice.end, slice.open),
             has_arguments,
-            |to: &mut ChromeWriter<W>| to.make_flows(place, slice.start.0, slice.flows),
+            |to: &mut ChromeWriter<W>| {
+                to.make_flows(place, (slice.start.0, slice.start.0), slice.flows)
+            },
         )
     }
 
@@ -605,7 +614,7 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
         let bytes = open.bytes();
         let Some(event) = &mut open.event else {
             // Ahead of the end, so that the slice is still around it.
-            self.make_flows(place, end.time.0, end.flows);
+            self.make_flows(place, (end.time.0, end.time.0), end.flows);
             self.begin_phase("E", place);
             self.time(end.time.0);
             self.arguments(named(end.arguments));
@@ -619,7 +628,9 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
         add_arguments(event, named(end.arguments), separator);
         open.has_arguments |= !end.arguments.is_empty();
         self.held -= bytes;
-        self.make_flows(place, open.start, end.flows);
+        // Readers take a slice to have ended at its end.
+        let inside = end.time.0.saturating_sub(1).max(open.start);
+        self.make_flows(place, (open.start, inside), end.flows);
         let flows = std::mem::take(&mut self.event);
         let ending = ending(open.start, Some(end.time));
         match open.finish(&ending, &flows) {
@@ -637,7 +648,7 @@ impl<W: Write + Send> Consumer for ChromeWriter<W> {
         self.string("name", instant.name);
         self.arguments(named(instant.arguments));
         self.event.push('}');
-        self.make_flows(place, instant.time.0, instant.flows);
+        self.make_flows(place, (instant.time.0, instant.time.0), instant.flows);
         self.deliver(instant.track, instant.time.0)
     }
 

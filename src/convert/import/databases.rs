@@ -1,69 +1,104 @@
 //! SQLite databases: whose they are is told by their tables.
 
 use std::io;
+use std::path::PathBuf;
 
 use super::sqlite::Database;
-use super::{InputFile, Report, nsys, rocprofv3};
+use super::{InputFile, InputFormat, Report, nsys, rocprofv3, rpd};
 use gputrail_trace::model::{Consumer, TraceHeader};
 
-/// Passes on the databases of a recording: one of Nsight Systems, or those of a run of rocprofv3. Sorting takes about `budget`
-/// bytes of memory.
+/// Most tables that the description of an unknown database names.
+const MAX_NAMED: usize = 8;
+
+/// The format of a database, or a description of one that has no known format.
+pub(super) fn recognise(source: &InputFile) -> io::Result<Result<InputFormat, String>> {
+    let file = source.local_file()?;
+    let database = match file.with_plain_path(Database::open)? {
+        Ok(database) => database,
+        Err(damage) => {
+            return Ok(Err(format!(
+                "an SQLite database that cannot be read ({})",
+                damage.found
+            )));
+        }
+    };
+    Ok(if rpd::is_rpd(&database) {
+        Ok(InputFormat::Rpd)
+    } else if rocprofv3::is_rocpd(&database) {
+        Ok(InputFormat::Rocpd)
+    } else if nsys::is_export(&database) {
+        Ok(InputFormat::NsightSystems)
+    } else {
+        Err(describe(source, &database))
+    })
+}
+
+/// A description of a database of no known format.
+fn describe(source: &InputFile, database: &Database) -> String {
+    let tables = database.tables();
+    let names = tables.iter().take(MAX_NAMED).map(|table| &table.name[..]);
+    let names: Vec<&str> = names.collect();
+    let more = if tables.len() > MAX_NAMED {
+        ", ..."
+    } else {
+        ""
+    };
+    match (&names[..], log_beside(source)) {
+        ([], Some(log)) => format!(
+            "an SQLite database without tables, beside {}, which is not read: close the database first",
+            log.display()
+        ),
+        ([], None) => "an SQLite database without tables".to_owned(),
+        (names, _) => format!(
+            "an SQLite database of unknown tables ({}{more})",
+            names.join(", ")
+        ),
+    }
+}
+
+/// The log beside a database that was not closed.
+fn log_beside(source: &InputFile) -> Option<PathBuf> {
+    let log = source.name().with_extension("sqlite-wal");
+    let mut beside = source.name().as_os_str().to_owned();
+    beside.push("-wal");
+    let is_filled = |log: &PathBuf| log.metadata().is_ok_and(|log| log.len() > 0);
+    [log, beside.into()].into_iter().find(is_filled)
+}
+
+/// Passes on the databases of a recording in a format, as [`recognise`] says. Sorting takes about `budget` bytes of memory.
 pub(super) fn read(
+    format: InputFormat,
     sources: &[InputFile],
     budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let mut exports = Vec::new();
-    let mut runs = Vec::new();
+    let mut databases = Vec::new();
     for source in sources {
         let file = source.local_file()?;
-        let database = match file.with_plain_path(Database::open)? {
-            Ok(database) => database,
+        match file.with_plain_path(Database::open)? {
+            Ok(database) => databases.push((source, database)),
             Err(damage) => {
                 report.finding(source.name(), None, damage.found, damage.expected);
                 continue;
             }
-        };
-        let log = source.name().with_extension("sqlite-wal");
-        let mut beside = source.name().as_os_str().to_owned();
-        beside.push("-wal");
-        for log in [log, beside.into()] {
-            if log.metadata().is_ok_and(|log| log.len() > 0) {
-                let found = format!("{} beside it, which is not read", log.display());
-                report.finding(source.name(), None, found, "a database that was closed");
-                break;
-            }
         }
-        if rocprofv3::is_rocpd(&database) {
-            runs.push((source, database));
-        } else if nsys::is_export(&database) {
-            exports.push((source, database));
-        } else {
-            let names: Vec<_> = database
-                .tables()
-                .iter()
-                .take(8)
-                .map(|table| &table.name[..])
-                .collect();
-            let found = format!("an SQLite database with the tables {}", names.join(", "));
-            let expected = "an export of Nsight Systems (StringIds, CUPTI_ACTIVITY_KIND_...) or a database of rocprofv3 (rocpd_...)";
-            report.finding(source.name(), None, found, expected);
+        if let Some(log) = log_beside(source) {
+            let found = format!("{} beside it, which is not read", log.display());
+            report.finding(source.name(), None, found, "a database that was closed");
         }
     }
-    match (&exports[..], &runs[..]) {
-        ([(source, database)], []) => nsys::read(source, database, budget, consumer, report),
-        ([], [_, ..]) => rocprofv3::read_rocpd(&runs, budget, consumer, report),
-        ([], []) => {
+    match (format, &databases[..]) {
+        (_, []) => {
             consumer.begin(&TraceHeader::default())?;
             consumer.finish()
         }
-        _ => {
-            for (source, _) in exports.iter().skip(1) {
-                let reason = "databases beside another one of their recording";
-                report.unrepresented(source.name(), reason, None);
-            }
-            nsys::read(exports[0].0, &exports[0].1, budget, consumer, report)
+        (InputFormat::Rpd, [(source, database), ..]) => {
+            rpd::read(source, database, budget, consumer, report)
         }
+        (InputFormat::Rocpd, databases) => {
+            rocprofv3::read_rocpd(databases, budget, consumer, report)
+        }
+        (_, [(source, database), ..]) => nsys::read(source, database, budget, consumer, report),
     }
 }

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-use super::{clperfmarker, rocprofv3};
+use super::{clperfmarker, rocprofv3, xplane};
+use gputrail_trace::perfetto::reader::{FieldValue, MessageFields};
 
 /// The first bytes of an SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
-/// The prefix of the names of rocprofv3's tables.
-const ROCPD: &[u8] = b"rocpd_";
+/// What the names of rocprofv3's tables begin with, and those of RPD and rocprofv3.
+const ROCPD: &[u8] = b"rocpd_info_";
+const RPD: &[u8] = b"rocpd_";
 
 /// A format of recordings.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,37 +26,42 @@ pub enum InputFormat {
     RocprofJson,
     /// A database of rocprofv3.
     Rocpd,
-    /// An SQLite export of Nsight Systems, or another database.
+    /// A database of rocmProfileData.
+    Rpd,
+    /// An SQLite export of Nsight Systems.
     NsightSystems,
+    /// An XPlane file of JAX and XProf.
+    XPlane,
     /// Markers of CLPerfMarker.
     ClPerfMarker,
 }
 
 impl InputFormat {
     /// All formats that can be read.
-    pub const ALL: [InputFormat; 8] = [
+    pub const ALL: [InputFormat; 10] = [
         InputFormat::Capture,
         InputFormat::Perfetto,
         InputFormat::ChromeTrace,
         InputFormat::RocprofCsv,
         InputFormat::RocprofJson,
         InputFormat::Rocpd,
+        InputFormat::Rpd,
         InputFormat::NsightSystems,
+        InputFormat::XPlane,
         InputFormat::ClPerfMarker,
     ];
 
-    /// The format of a file with these first (unpacked) bytes.
+    /// The format of a file with these first (unpacked) bytes. Of a database, it is a guess: its tables decide.
     pub fn recognise(head: &[u8]) -> Option<InputFormat> {
         if head.starts_with(b"GPUTRAIL") {
             return Some(InputFormat::Capture);
         }
         if head.starts_with(SQLITE) {
-            // The schema stands near the beginning; the reader looks at the tables themselves.
-            let is_rocpd = head.windows(ROCPD.len()).any(|part| part == ROCPD);
-            return Some(if is_rocpd {
-                InputFormat::Rocpd
-            } else {
-                InputFormat::NsightSystems
+            let has = |name: &[u8]| head.windows(name.len()).any(|part| part == name);
+            return Some(match (has(ROCPD), has(RPD)) {
+                (true, _) => InputFormat::Rocpd,
+                (false, true) => InputFormat::Rpd,
+                (false, false) => InputFormat::NsightSystems,
             });
         }
         if clperfmarker::is_file(head) {
@@ -69,7 +76,19 @@ impl InputFormat {
         if rocprofv3::is_csv(head) {
             return Some(InputFormat::RocprofCsv);
         }
+        if xplane::is_file(head) {
+            return Some(InputFormat::XPlane);
+        }
         is_perfetto(head).then_some(InputFormat::Perfetto)
+    }
+
+    /// Whether files of this format are SQLite databases.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn is_database(self) -> bool {
+        matches!(
+            self,
+            InputFormat::Rocpd | InputFormat::Rpd | InputFormat::NsightSystems
+        )
     }
 
     /// Whether files of this format that lie in one folder are parts of one recording.
@@ -81,7 +100,9 @@ impl InputFormat {
             | InputFormat::Rocpd => true,
             InputFormat::Perfetto
             | InputFormat::ChromeTrace
+            | InputFormat::Rpd
             | InputFormat::NsightSystems
+            | InputFormat::XPlane
             | InputFormat::ClPerfMarker => false,
         }
     }
@@ -95,7 +116,9 @@ impl InputFormat {
             InputFormat::RocprofCsv => "table of rocprofv3 (CSV)",
             InputFormat::RocprofJson => "results of rocprofv3 (JSON)",
             InputFormat::Rocpd => "database of rocprofv3 (rocpd)",
+            InputFormat::Rpd => "database of rocmProfileData (RPD)",
             InputFormat::NsightSystems => "Nsight Systems export (SQLite)",
+            InputFormat::XPlane => "XPlane file (JAX, XProf)",
             InputFormat::ClPerfMarker => "markers of CLPerfMarker",
         }
     }
@@ -122,17 +145,61 @@ fn is_chrome_trace(head: &[u8]) -> bool {
     }
 }
 
-/// A packet: field 1, a length, and a first field of the packet.
+/// The number of fields of a first packet that are looked at.
+const MAX_FIELDS: usize = 64;
+
+/// A packet as the first field of a message: its own fields are such as packets have, and it has the number of a sequence or
+/// another packet follows.
 fn is_perfetto(head: &[u8]) -> bool {
     let [0x0a, rest @ ..] = head else {
         return false;
     };
-    let Some(end) = rest.iter().take(5).position(|byte| byte & 0x80 == 0) else {
+    let Some((packet, behind)) = split_message(rest) else {
         return false;
     };
-    // Wire types of fields are 0, 1, 2 and 5.
-    rest.get(end + 1)
-        .is_none_or(|key| *key >= 8 && matches!(key & 7, 0 | 1 | 2 | 5))
+    let mut fields = MessageFields::new(packet);
+    let mut has_sequence = false;
+    let are_known =
+        fields
+            .by_ref()
+            .take(MAX_FIELDS)
+            .all(|field| match (field.number, field.value) {
+                // Events of the kernel, the tree of processes, readings of clocks, events of tracks, and names.
+                (1 | 2 | 6 | 11 | 12, value) => matches!(value, FieldValue::Bytes(_)),
+                // The writer, the time, the sequence, and flags.
+                (3 | 8 | 10 | 13, FieldValue::Number(_)) => {
+                    has_sequence |= field.number == 10;
+                    true
+                }
+                (3 | 8 | 10 | 13, _) => false,
+                _ => true,
+            });
+    let is_followed = match behind {
+        None | Some([] | [0x0a, ..]) => true,
+        // Damage may follow.
+        Some(_) => has_sequence,
+    };
+    let is_cut = behind.is_none();
+    // The field at which the beginning of the file ends may be cut.
+    let cut = packet[fields.position()..].first();
+    let is_key = |key: &u8| *key >= 8 && matches!(key & 7, 0 | 1 | 2 | 5);
+    let is_whole = fields.malformed().is_none() || is_cut && cut.is_none_or(is_key);
+    are_known && is_followed && is_whole
+}
+
+/// The bytes of a message whose length stands at the front, as far as they are there, and what is behind it; none if the
+/// message is cut.
+pub(super) fn split_message(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let end = bytes.iter().take(5).position(|byte| byte & 0x80 == 0)?;
+    let digits = bytes[..=end].iter().enumerate();
+    let length = digits.fold(0, |length, (place, byte)| {
+        length | usize::from(byte & 0x7f) << (7 * place)
+    });
+    let content = &bytes[end + 1..];
+    Some(match content.split_at_checked(length) {
+        Some((message, behind)) => (message, Some(behind)),
+        None => (content, None),
+    })
 }
 
 /// A short description of a file of no known format.
@@ -150,10 +217,18 @@ pub(super) fn describe(head: &[u8]) -> String {
     if head.is_empty() {
         return "an empty file".into();
     }
+    if is_utf16(head) {
+        return "a text in UTF-16; `iconv -f UTF-16 -t UTF-8` makes one in UTF-8".into();
+    }
+    // A magic number, behind the fields of the first file.
+    if head.get(257..262) == Some(b"ustar") {
+        return "a tar archive; unpack it".into();
+    }
     if let Some((_, name)) = KNOWN.iter().find(|(magic, _)| head.starts_with(magic)) {
         return (*name).into();
     }
-    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
     match std::str::from_utf8(&line[..line.len().min(60)]) {
         Ok(text) if !text.chars().any(char::is_control) => {
             format!("a text that begins with {text:?}")
@@ -162,13 +237,42 @@ pub(super) fn describe(head: &[u8]) -> String {
     }
 }
 
+/// Whether a text begins with the byte order mark of UTF-16, or with two letters of ASCII in it.
+fn is_utf16(head: &[u8]) -> bool {
+    match head {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
+        [first, 0, second, 0, ..] | [0, first, 0, second, ..] => [first, second]
+            .iter()
+            .all(|letter| matches!(letter, b'\t' | b'\n' | b'\r' | b' '..=b'~')),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn content_of_no_known_format_is_described() {
+        let tar = [&[b'a'; 257][..], b"ustar\0"].concat();
+        for (head, words) in [
+            (&tar[..], "a tar archive"),
+            (b"\xff\xfe{\0\"\0", "UTF-16"),
+            (b"\xfe\xff\0{\0\"", "UTF-16"),
+            (b"{\0\n\0", "UTF-16"),
+            (b"\0{\0\"", "UTF-16"),
+            (b"\x01\0\x02\0", "bytes that begin with"),
+            (b"", "an empty file"),
+        ] {
+            assert_eq!(InputFormat::recognise(head), None, "{words}");
+            let described = describe(head);
+            assert!(described.contains(words), "{described}");
+        }
+    }
+
+    #[test]
     fn a_format_is_recognised_by_its_first_bytes() {
-        let cases: [(&[u8], Option<InputFormat>); 12] = [
+        let cases: [(&[u8], Option<InputFormat>); 21] = [
             (b"GPUTRAIL\x01", Some(InputFormat::Capture)),
             (b"{\"traceEvents\":[", Some(InputFormat::ChromeTrace)),
             (
@@ -186,7 +290,24 @@ mod tests {
                 Some(InputFormat::RocprofJson),
             ),
             (b"SQLite format 3\0", Some(InputFormat::NsightSystems)),
+            (b"SQLite format 3\0 rocpd_op", Some(InputFormat::Rpd)),
+            (
+                b"SQLite format 3\0 rocpd_info_node",
+                Some(InputFormat::Rocpd),
+            ),
             (b"", None),
+            (
+                b"\x0a\x02\x50\x01\x0a\x02\x50\x01",
+                Some(InputFormat::Perfetto),
+            ),
+            (b"\n\x03ab\xff", None),
+            // A packet and damage behind it; a message and another one behind it; a text that begins with an empty line; a profile
+            // of pprof.
+            (b"\x0a\x02\x50\x01\x12\x00", Some(InputFormat::Perfetto)),
+            (b"\x0a\x02\x70\x01\x12\x00", None),
+            (b"\nPerformance report of a day\n", None),
+            (b"\x0a\x04\x08\x01\x10\x02\x0a\x00", None),
+            (b"\x0a\x0b\x12\x09/host:CPU", Some(InputFormat::XPlane)),
         ];
         for (head, format) in cases {
             assert_eq!(InputFormat::recognise(head), format, "{head:?}");

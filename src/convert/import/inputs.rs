@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::joined::Joined;
 use super::{
     Aligned, InputFile, InputFormat, ReadProgress, Report, chrome, clperfmarker, format, parallel,
-    rocprofv3,
+    rocprofv3, xplane,
 };
 use gputrail_capture::{ReadError, Reader};
 use gputrail_record::Nanos;
@@ -93,9 +93,10 @@ impl Recording {
             InputFormat::RocprofJson => {
                 rocprofv3::read_json(&self.sources, budget, consumer, report)
             }
-            InputFormat::Rocpd | InputFormat::NsightSystems => {
-                databases(&self.sources, budget, consumer, report)
+            InputFormat::Rocpd | InputFormat::Rpd | InputFormat::NsightSystems => {
+                databases(self.format, &self.sources, budget, consumer, report)
             }
+            InputFormat::XPlane => xplane::read(&self.sources[0], budget, consumer, report),
         }
     }
 }
@@ -154,14 +155,14 @@ impl Inputs {
 
     fn add_file(&mut self, path: &Path) -> Result<(), OpenError> {
         let source = open(path)?;
-        match InputFormat::recognise(source.head()) {
-            Some(format) => {
+        match recognise(path, &source)? {
+            Ok(format) => {
                 self.add(format, source);
                 Ok(())
             }
-            None => Err(OpenError::Unknown {
+            Err(found) => Err(OpenError::Unknown {
                 path: path.to_owned(),
-                found: format::describe(source.head()),
+                found,
             }),
         }
     }
@@ -257,12 +258,9 @@ impl Inputs {
                 continue;
             }
             let source = open(file)?;
-            match InputFormat::recognise(source.head()) {
-                Some(format) => self.add(format, source),
-                None => {
-                    let found = format::describe(source.head());
-                    self.unread.push((file.clone(), found));
-                }
+            match recognise(file, &source)? {
+                Ok(format) => self.add(format, source),
+                Err(found) => self.unread.push((file.clone(), found)),
             }
         }
         if self.recordings.len() == before {
@@ -366,12 +364,38 @@ fn open(path: &Path) -> Result<InputFile, OpenError> {
     })
 }
 
+/// The format of a file, or a description of its content.
+fn recognise(path: &Path, source: &InputFile) -> Result<Result<InputFormat, String>, OpenError> {
+    match InputFormat::recognise(source.head()) {
+        #[cfg(feature = "sqlite")]
+        Some(format) if format.is_database() => {
+            super::databases::recognise(source).map_err(|source| OpenError::Io {
+                path: path.to_owned(),
+                source,
+            })
+        }
+        Some(InputFormat::ChromeTrace) => match chrome::has_events(source) {
+            Ok(true) => Ok(Ok(InputFormat::ChromeTrace)),
+            Ok(false) => Ok(Err(
+                "JSON without trace events (objects with `ph`, or an array `traceEvents`)".into(),
+            )),
+            Err(source) => Err(OpenError::Io {
+                path: path.to_owned(),
+                source,
+            }),
+        },
+        Some(format) => Ok(Ok(format)),
+        None => Ok(Err(format::describe(source.head()))),
+    }
+}
+
 #[cfg(feature = "sqlite")]
 use super::databases::read as databases;
 
 /// Databases cannot be read.
 #[cfg(not(feature = "sqlite"))]
 fn databases(
+    _: InputFormat,
     sources: &[InputFile],
     _: usize,
     consumer: &mut dyn Consumer,

@@ -11,7 +11,9 @@
 //! | tables of rocprofv3 (CSV) | `rocprofv3` | their columns |
 //! | JSON of rocprofv3 | `rocprofv3` | its first field |
 //! | databases of rocprofv3 (rocpd) | `rocprofv3` | their tables |
+//! | databases of rocmProfileData (RPD) | `rpd` | their tables |
 //! | exports of Nsight Systems (SQLite) | `nsys` | their tables |
+//! | XPlane files of JAX and XProf | `xplane` | the name of their first plane |
 //! | markers of CLPerfMarker | `clperfmarker` | their first line |
 //! | Chrome trace events, also of PyTorch's profiler (Kineto) | `chrome` | a JSON object or array of events |
 //!
@@ -50,11 +52,14 @@ mod progress;
 mod report;
 mod rocprofv3;
 mod row;
+#[cfg(feature = "sqlite")]
+mod rpd;
 mod shared;
 mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod tables;
+mod xplane;
 
 pub use format::InputFormat;
 pub use inputs::{Inputs, OpenError, Recording};

@@ -3,8 +3,9 @@
 //! A database is hostile input. It is opened read-only and immutable, nothing that its schema defines is run (views, triggers,
 //! virtual tables, functions), and only whole tables are read, row by row, without sorting and joining. A small file can be
 //! made to hold endless rows, or the same long text many times; so no more rows and no more bytes of text are taken than its
-//! length allows. Types of columns promise nothing: each value is looked at.
+//! length allows. Types of columns promise nothing: each value is looked at. A text that is not UTF-8 is read with U+FFFD in it.
 
+use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
@@ -139,15 +140,16 @@ impl Database {
         columns: &[&str],
         mut each: impl FnMut(&dyn Row) -> Result<(), Damage>,
     ) -> Damages {
-        let mut number = 0;
+        let mut walked = Walked::default();
         let mut damages = Damages::default();
-        let result = self.walk(table, columns, &mut number, |row| {
+        let result = self.walk(table, columns, &mut walked, |row| {
             if let Err(damage) = each(row) {
                 damages.add(damage);
             }
         });
+        damages.repaired = walked.repaired;
         if let Err(error) = result {
-            let rows = count(number, "row");
+            let rows = count(walked.rows, "row");
             let found = format!("after {rows} of {}: {error}", table.name);
             damages.add(Damage::new(found, "the rest of the table"));
         }
@@ -158,7 +160,7 @@ impl Database {
         &self,
         table: &TableInfo,
         columns: &[&str],
-        number: &mut u64,
+        walked: &mut Walked,
         mut each: impl FnMut(&SqlRow<'_>),
     ) -> Result<(), String> {
         let names: Vec<&str> = columns
@@ -188,33 +190,46 @@ impl Database {
         let mut statement = self.connection.prepare(&sql).map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
         let mut text = 0;
+        let mut repaired = Vec::new();
+        repaired.resize_with(columns.len(), OnceCell::new);
         while let Some(row) = rows.next().map_err(failed)? {
-            *number += 1;
+            walked.rows += 1;
             for place in 0..columns.len() {
                 text += match row.get_ref(place).map_err(failed)? {
                     ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len() as u64,
                     _ => 0,
                 };
             }
-            if *number > self.max_rows || text > self.max_text {
+            if walked.rows > self.max_rows || text > self.max_text {
                 return Err("more than the file has room for: it is damaged".to_owned());
             }
             each(&SqlRow {
                 row,
                 columns: &names,
                 table: &table.name,
-                number: *number,
+                number: walked.rows,
+                repaired: &repaired,
             });
+            let texts = repaired.iter_mut().filter_map(OnceCell::take);
+            walked.repaired += texts.count() as u64;
         }
         Ok(())
     }
 
     /// The number of rows of a table, as far as they can be read.
     pub fn count(&self, table: &TableInfo) -> u64 {
-        let mut count = 0;
-        let _ = self.walk(table, &[], &mut count, |_| ());
-        count
+        let mut walked = Walked::default();
+        let _ = self.walk(table, &[], &mut walked, |_| ());
+        walked.rows
     }
+}
+
+/// What has been read of a table.
+#[derive(Default)]
+struct Walked {
+    rows: u64,
+    /// Texts that are not UTF-8.
+    repaired: u64,
 }
 
 /// Keeps the schema of a file from doing anything.
@@ -262,6 +277,8 @@ struct SqlRow<'r> {
     columns: &'r [&'r str],
     table: &'r str,
     number: u64,
+    /// For each column, its text with U+FFFD in place of bytes that are not UTF-8.
+    repaired: &'r [OnceCell<String>],
 }
 
 impl Row for SqlRow<'_> {
@@ -272,7 +289,10 @@ impl Row for SqlRow<'_> {
             ValueRef::Real(value) => RowField::Real(value),
             ValueRef::Text(text) => match std::str::from_utf8(text) {
                 Ok(text) => RowField::Text(text),
-                Err(_) => RowField::Bytes(text.len()),
+                Err(_) => {
+                    let repaired = || String::from_utf8_lossy(text).into_owned();
+                    RowField::Text(self.repaired[place].get_or_init(repaired))
+                }
             },
             ValueRef::Blob(bytes) => RowField::Bytes(bytes.len()),
         }
@@ -292,6 +312,8 @@ impl Row for SqlRow<'_> {
 pub(super) struct Damages {
     first: Vec<Damage>,
     more: u64,
+    /// Number of texts that are not UTF-8, which are no damage.
+    repaired: u64,
 }
 
 impl Damages {
@@ -309,5 +331,7 @@ impl Damages {
             report.damage(file, damage);
         }
         report.further_findings += self.more;
+        let reason = "text that is not UTF-8, with U+FFFD in place of other bytes";
+        report.remarks(file, reason, self.repaired);
     }
 }

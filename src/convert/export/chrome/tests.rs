@@ -87,6 +87,42 @@ fn times_count_from_a_round_number_that_stands_ahead() {
 }
 
 #[test]
+fn an_arrow_to_the_end_of_a_slice_is_inside_of_it_and_may_come_first() {
+    let point = |last| {
+        [FlowPoint {
+            flow: FlowId(5),
+            last,
+        }]
+    };
+    let (_, found) = events(MAX_HELD, |to| {
+        to.slice(&slice("waits", 1000, Some(9000), true))?;
+        to.slice(&Slice {
+            flows: &point(false),
+            ..slice("from", 2000, Some(3000), false)
+        })?;
+        to.end_slice(&SliceEnd {
+            track: MAIN,
+            time: Nanos(9000),
+            arguments: &[],
+            flows: &point(true),
+        })
+    });
+    let expected = [
+        "X from 2.0 1.0",
+        "s flow 2.0 -",
+        "X waits 1.0 8.0",
+        "f flow 8.999 -",
+    ];
+    assert_eq!(found, expected);
+    let mut writer = ChromeWriter::new(Vec::new());
+    for last in [true, false] {
+        writer.make_flows((1, 1), (7, 7), &point(last));
+    }
+    let ids: Vec<_> = writer.event.match_indices("\"id\":1").collect();
+    assert_eq!(ids.len(), 2, "{}", writer.event);
+}
+
+#[test]
 fn slices_and_what_begins_with_them_come_behind_the_outer_one() {
     let (_, found) = events(MAX_HELD, |to| {
         to.slice(&slice("outer", 1000, None, true))?;

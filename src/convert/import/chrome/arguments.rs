@@ -63,6 +63,7 @@ fn each_cow<'a>(args: &'a str, take: impl FnMut(Cow<'a, str>, &'a RawValue)) {
 /// A whole number, as such or as a text.
 pub(super) fn number(value: &RawValue) -> Option<u64> {
     let text = text(value.get());
+    let text = text.trim();
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => text

@@ -1,23 +1,27 @@
 //! First pass: events as sorted records, and what the file says about processes, threads and devices.
 
+mod flows;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
 
 use serde_json::value::RawValue;
 
 use super::arguments::SEPARATOR;
+use super::categories::{GRAPH, is_beside_work, is_call, is_operator, is_work};
+use super::correlations::Correlations;
 use super::decimal::{self, Decimal};
 use super::event::{ChromeEvent, text};
+use super::ids::Id;
 use super::record::{NONE, RecordHead, StoredKind, flag, name_length};
 use super::scan::ScanVisitor;
 use super::strings::Strings;
+use super::xla;
 use crate::export::chrome::DERIVED;
 use crate::import::Report;
 use crate::import::shared::Operations;
-use gputrail_record::number_map::NumberMap;
 use gputrail_trace::model::LATEST;
 use gputrail_trace::sorter::{SortKey, Sorter};
 
@@ -25,19 +29,13 @@ use gputrail_trace::sorter::{SortKey, Sorter};
 const MAX_LANES: usize = 1 << 16;
 /// Most processes, and most names of processes and of threads.
 const MAX_PROCESSES: usize = 1 << 16;
+/// Most devices.
+pub(super) const MAX_DEVICES: u64 = 1 << 10;
 /// Longest duration, ns: 30 days. Longer ones are known errors of clocks.
 const MAX_DURATION: i128 = 30 * 24 * 3600 * 1_000_000_000;
 
 /// Second part of the keys of counters.
 const COUNTER: u64 = 2 << 62;
-
-/// A process or thread id: trace events have numbers and texts.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Id {
-    Number(i64),
-    /// A text, by its number.
-    Text(u32),
-}
 
 /// The purpose of a lane.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -69,49 +67,6 @@ pub(super) struct ProcessActivity {
     pub other: u64,
 }
 
-/// The work that one call caused: the first and the latest, from where the chain leads on.
-#[derive(Copy, Clone, Debug)]
-struct Chain {
-    first: u32,
-    last: u32,
-}
-
-/// The work that calls caused, by correlation id: 24 bytes for each piece of work.
-#[derive(Debug, Default)]
-pub(super) struct Correlations {
-    chains: NumberMap<u64, Chain>,
-    /// The next work of the same correlation id, by event id.
-    next: Vec<u32>,
-}
-
-impl Correlations {
-    /// A new event id for work with this correlation id.
-    fn add(&mut self, correlation: Option<u64>) -> u32 {
-        let id = self.next.len() as u32;
-        self.next.push(u32::MAX);
-        if let Some(correlation) = correlation {
-            let chain = self.chains.entry(correlation).or_insert(Chain {
-                first: id,
-                last: id,
-            });
-            if chain.last != id {
-                self.next[chain.last as usize] = id;
-                chain.last = id;
-            }
-        }
-        id
-    }
-
-    /// The event ids of the work with this correlation id.
-    pub fn work(&self, correlation: u64) -> impl Iterator<Item = u32> {
-        let first = self.chains.get(&correlation).map(|chain| chain.first);
-        std::iter::successors(first, |id| match self.next[*id as usize] {
-            u32::MAX => None,
-            next => Some(next),
-        })
-    }
-}
-
 /// Everything that the first pass finds.
 pub(super) struct Collected<'a> {
     pub file: &'a Path,
@@ -135,6 +90,16 @@ pub(super) struct Collected<'a> {
     pub fields: Vec<(String, String)>,
     /// Correlation ids at which arrows begin.
     pub begun_flows: NumberSet,
+    /// Whether there are arrows that correlation ids do not give, and such that events name.
+    pub has_arrows: bool,
+    pub has_bound_arrows: bool,
+    /// Whether there are launches of graphs.
+    pub has_graphs: bool,
+    /// The last of the devices that work names.
+    pub last_device: Option<u64>,
+    /// JSON objects or arrays behind the first, and whether they name other ranks.
+    documents: u32,
+    pub has_other_ranks: bool,
     /// Earliest time, ns.
     pub first: Option<i64>,
     /// Latest time, ns.
@@ -150,77 +115,11 @@ pub(super) struct Collected<'a> {
 /// A set of numbers that a file chooses.
 pub(super) type NumberSet = HashSet<u64, foldhash::fast::RandomState>;
 
-/// The category of launches of graphs, as `gputrail convert` writes it. Their nodes are the work of the call.
-pub(super) const GRAPH: &str = "gpu_graph";
-
-/// Categories of device work.
-pub(super) fn is_work(category: &str) -> bool {
-    matches!(
-        category,
-        "kernel"
-            | "gpu_memcpy"
-            | "gpu_memset"
-            | "Kernel"
-            | "Memcpy"
-            | "Memset"
-            | "concurrent_kernel"
-            // As `gputrail convert` writes barriers, launches of graphs, and work whose kind is not known.
-            | "gpu_sync"
-            | GRAPH
-            | "gpu_work"
-    )
-}
-
-/// Categories of API calls.
-pub(super) fn is_call(category: &str) -> bool {
-    matches!(
-        category,
-        "cuda_runtime"
-            | "cuda_driver"
-            | "hip_runtime"
-            | "hip_driver"
-            | "rocm_runtime"
-            | "mtia_runtime"
-            | "xpu_runtime"
-            | "xpu_driver"
-            | "glow_runtime"
-            | "privateuse1_runtime"
-            | "privateuse1_driver"
-            | "Runtime"
-            // As `gputrail convert` writes calls of other APIs.
-            | "opencl"
-            | "hip"
-            | "hsa"
-            | "sim"
-    )
-}
-
-/// Categories that stand on the rows of devices and are no work.
-fn is_beside_work(category: &str) -> bool {
-    matches!(
-        category,
-        "gpu_user_annotation"
-            | "cuda_sync"
-            | "cuda_event"
-            | "cuda_profiler_range"
-            | "gpu_pm_counter"
-            | "mtia_ccp_events"
-            | "mtia_insight"
-            | "collective_comm"
-            | "xpu_scope_profiler"
-            | "hpu_op"
-    )
-}
-
-/// Arrows from calls to work, which correlation ids give too.
-fn is_call_to_work(category: &str) -> bool {
-    matches!(category, "ac2g" | "async_gpu" | "async_cpu_to_gpu")
-}
-
 /// Arguments of device work that decide where it belongs.
 #[derive(Debug, Default)]
 struct WorkPlace {
     correlation: Option<u64>,
+    device: Option<u64>,
     has_stream: bool,
 }
 
@@ -228,7 +127,11 @@ fn place(args: &str) -> WorkPlace {
     let mut place = WorkPlace::default();
     super::arguments::each(args, |name, value: &RawValue| match name {
         "correlation" => place.correlation = super::arguments::number(value),
-        "stream" | "device" => place.has_stream = true,
+        "stream" => place.has_stream = true,
+        "device" => {
+            place.has_stream = true;
+            place.device = super::arguments::number(value);
+        }
         _ => {}
     });
     place
@@ -256,6 +159,12 @@ impl<'a> Collected<'a> {
             operations: Operations::default(),
             fields: Vec::new(),
             begun_flows: NumberSet::default(),
+            has_arrows: false,
+            has_bound_arrows: false,
+            has_graphs: false,
+            last_device: None,
+            documents: 0,
+            has_other_ranks: false,
             first: None,
             last: None,
             has_hip: false,
@@ -295,9 +204,9 @@ impl<'a> Collected<'a> {
         }
     }
 
-    fn id(&mut self, raw: Option<&str>) -> Id {
+    pub fn id(&mut self, raw: Option<&str>) -> Id {
         let text = raw.map_or(Cow::Borrowed(""), text);
-        match text.parse() {
+        match text.trim().parse() {
             Ok(number) => Id::Number(number),
             Err(_) => Id::Text(self.strings.number(&text).unwrap_or(0)),
         }
@@ -314,7 +223,7 @@ impl<'a> Collected<'a> {
             self.lost("event without a time (ts)", offset);
             return None;
         };
-        let Some(Decimal { nanos, exact }) = decimal::microseconds(raw) else {
+        let Some(Decimal { nanos, exact }) = decimal::microseconds(text(raw).trim()) else {
             self.lost("event whose time (ts) is no number", offset);
             return None;
         };
@@ -379,7 +288,16 @@ impl<'a> Collected<'a> {
             .iter()
             .filter_map(|(name, value)| Some((*name, (*value)?)));
         let further = event.further.iter().map(|(name, value)| (&**name, *value));
-        for (name, value) in own.chain(further) {
+        let of_flow = [
+            ("bind_id", event.bind_id),
+            ("flow_in", event.flow_in),
+            ("flow_out", event.flow_out),
+        ];
+        let of_flow = of_flow
+            .into_iter()
+            .filter(|_| flows::bound(event).is_none());
+        let of_flow = of_flow.filter_map(|(name, value)| Some((name, value?)));
+        for (name, value) in own.chain(further).chain(of_flow) {
             extra.push(if extra.is_empty() { '{' } else { ',' });
             extra += &serde_json::to_string(name).expect("a text becomes JSON");
             extra.push(':');
@@ -399,7 +317,8 @@ impl<'a> Collected<'a> {
         let category = event.cat.map_or(Cow::Borrowed(""), text);
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let args = event.args.unwrap_or("");
-        let duration = event.dur.map(decimal::microseconds);
+        let duration = event.dur.map(text);
+        let duration = duration.map(|duration| decimal::microseconds(duration.trim()));
         let mut flags = 0;
         let duration = match duration {
             None => NONE,
@@ -423,12 +342,16 @@ impl<'a> Collected<'a> {
         } else {
             WorkPlace::default()
         };
-        let is_work = known.has_stream || known.correlation.is_some();
+        // Proton writes neither processes nor arguments of devices.
+        let is_of_device = known.has_stream || known.correlation.is_some() || event.pid.is_none();
+        let is_work = is_of_device && is_work(&category);
         let activity = self.activity(pid, offset);
         match &*category {
             _ if is_work => activity.device += 1,
-            "cpu_op" | "Operator" | "user_annotation" | "python_function" => activity.host += 1,
-            category if is_call(category) => activity.host += 1,
+            category if is_operator(category) || is_call(category) => {
+                activity.host += 1;
+                self.correlations.host(pid);
+            }
             category if is_beside_work(category) => {}
             _ => activity.other += 1,
         }
@@ -452,12 +375,17 @@ impl<'a> Collected<'a> {
                 self.operation(args, (start, start.saturating_add_unsigned(duration)));
             }
             head = head.with_kind(StoredKind::Work);
+            self.has_graphs |= category == GRAPH;
+            let device = known.device.filter(|device| *device < MAX_DEVICES);
+            self.last_device = self.last_device.max(device);
             let correlation = known.correlation.filter(|_| category != GRAPH);
-            head.id = self.correlations.add(correlation).into();
+            head.id = self.correlations.work(pid, correlation).into();
         } else if is_call(&category) {
             self.has_hip |= name.starts_with("hip");
             flags |= flag::CALL;
-            head.id = place(args).correlation.unwrap_or(NONE);
+            let correlation = place(args).correlation;
+            self.correlations.call(pid, correlation);
+            head.id = correlation.unwrap_or(NONE);
         }
         head.category = number;
         head.duration = duration;
@@ -469,6 +397,7 @@ impl<'a> Collected<'a> {
         let key = super::pairs::key(start, duration, 0);
         self.add(false, key, head, &name, &[args, &extra])?;
         self.extra = extra;
+        self.bound_flow(start, head, event)?;
         if category == "cuda_profiler_range" {
             self.range_values(head, (start, duration), args)?;
         }
@@ -558,7 +487,7 @@ impl<'a> Collected<'a> {
         let mut head = RecordHead::new(kind, self.lane(key, offset), offset);
         head.category = self.number(&category);
         let fields: &[(&str, Option<&str>)] = if has_id {
-            head.id = async_id(pid, &category, &name, event);
+            head.id = self.async_id(pid, &category, &name, event);
             &[("id", event.id), ("id2", event.id2), ("tid", event.tid)]
         } else {
             &[("id", event.id)]
@@ -568,7 +497,8 @@ impl<'a> Collected<'a> {
             _ => self.extra(event, fields),
         };
         let args = [event.args.unwrap_or(""), &extra];
-        self.add(true, (time, 0), head, &name, &args)
+        self.add(true, (time, 0), head, &name, &args)?;
+        self.bound_flow(time, head, event)
     }
 
     fn instant(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
@@ -588,7 +518,8 @@ impl<'a> Collected<'a> {
         head.category = self.number(&category);
         let extra = self.extra(event, &[("id", event.id), ("scope", event.s)]);
         let args = [event.args.unwrap_or(""), &extra];
-        self.add(false, (time, 1 << 62), head, &name, &args)
+        self.add(false, (time, 1 << 62), head, &name, &args)?;
+        self.bound_flow(time, head, event)
     }
 
     fn counter(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
@@ -620,40 +551,6 @@ impl<'a> Collected<'a> {
             &name,
             &[event.args.unwrap_or("")],
         )
-    }
-
-    fn flow(&mut self, offset: u64, event: &ChromeEvent<'_>, last: bool) -> io::Result<()> {
-        let category = event.cat.map_or(Cow::Borrowed(""), text);
-        let Some(time) = self.time(event.ts, offset) else {
-            return Ok(());
-        };
-        let name = event.name.map_or(Cow::Borrowed(""), text);
-        let (pid, tid) = (self.id(event.pid), self.id(event.tid));
-        let lane = LaneKey::Thread {
-            pid,
-            tid,
-            category: 0,
-        };
-        let mut head = RecordHead::new(StoredKind::Flow, self.lane(lane, offset), offset);
-        let correlation = event.id.and_then(|id| text(id).parse().ok());
-        head.id = match correlation {
-            Some(correlation) if is_call_to_work(&category) => {
-                head.flags |= flag::BY_CORRELATION;
-                if !last {
-                    self.begun_flows.insert(correlation);
-                }
-                correlation
-            }
-            _ => async_id(pid, &category, &name, event),
-        };
-        if last {
-            head.flags |= flag::LAST;
-        }
-        if !last || event.bp == Some("\"e\"") {
-            head.flags |= flag::ENCLOSING;
-        }
-        // Behind the slices that begin at this time: the innermost of them is meant.
-        self.add(false, (time, 3 << 62), head, &name, &[])
     }
 
     fn metadata(&mut self, offset: u64, event: &ChromeEvent<'_>) {
@@ -702,24 +599,6 @@ fn saturate(number: i64) -> i32 {
     number.clamp(i32::MIN.into(), i32::MAX.into()) as i32
 }
 
-/// The id of a flow, or of slices with ids: ids count for one category, and flows for one name too.
-fn async_id(pid: Id, category: &str, name: &str, event: &ChromeEvent<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    category.hash(&mut hasher);
-    event.scope.hash(&mut hasher);
-    match (event.id2, event.id) {
-        (Some(id2), _) => {
-            id2.hash(&mut hasher);
-            if id2.contains("local") {
-                pid.hash(&mut hasher);
-            }
-        }
-        (None, Some(id)) => text(id).hash(&mut hasher),
-        (None, None) => name.hash(&mut hasher),
-    }
-    hasher.finish()
-}
-
 impl ScanVisitor for Collected<'_> {
     fn event(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(ph) = event.ph.map(text) else {
@@ -727,7 +606,10 @@ impl ScanVisitor for Collected<'_> {
             return Ok(());
         };
         match &*ph {
-            "X" => self.complete(offset, event),
+            "X" => match xla::translate(self, event) {
+                Some(own) => self.complete(offset, &own.of(event)),
+                None => self.complete(offset, event),
+            },
             "B" => self.part(offset, event, StoredKind::Begin, false),
             "E" => self.part(offset, event, StoredKind::End, false),
             "b" | "S" => self.part(offset, event, StoredKind::Begin, true),
@@ -737,8 +619,9 @@ impl ScanVisitor for Collected<'_> {
                 self.instant(offset, event)
             }
             "C" => self.counter(offset, event),
-            "s" | "t" => self.flow(offset, event, false),
-            "f" => self.flow(offset, event, true),
+            "s" => self.flow(offset, event, flag::FIRST),
+            "t" => self.flow(offset, event, 0),
+            "f" => self.flow(offset, event, flag::LAST),
             "M" => {
                 self.metadata(offset, event);
                 Ok(())
@@ -752,7 +635,31 @@ impl ScanVisitor for Collected<'_> {
     }
 
     fn field(&mut self, name: &str, value: &str) {
-        self.fields.push((name.to_owned(), value.to_owned()));
+        const BASE: &str = "baseTimeNanoseconds";
+        let known = self.fields.iter().find(|(known, _)| known == name);
+        let is_other = match known {
+            Some((_, known)) => known != value,
+            None => name == BASE,
+        };
+        if self.documents > 0 && is_other {
+            let of = self.documents + 1;
+            if name == BASE {
+                let found = format!("{BASE} {value} in object {of}, whose times count from there");
+                let expected = "that of the first object: convert them one by one";
+                self.report.finding(self.file, None, found, expected);
+                return;
+            }
+            self.has_other_ranks |= name == "distributedInfo";
+            let reason = format!("field {name:?} of a further object, other than in the first");
+            return self.report.unrepresented(self.file, reason, None);
+        }
+        if self.documents == 0 || known.is_none() {
+            self.fields.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    fn document(&mut self) {
+        self.documents += 1;
     }
 
     fn long_field(&mut self, name: &str, offset: u64) {

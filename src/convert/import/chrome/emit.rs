@@ -10,7 +10,10 @@ use std::io;
 use std::path::Path;
 
 use super::arguments::{self, NamedValues, OwnedValue};
-use super::collect::{Collected, Correlations, LaneKey, NumberSet, is_call};
+use super::arrows::Arrows;
+use super::categories::is_call;
+use super::collect::{Collected, LaneKey, NumberSet};
+use super::correlations::Correlations;
 use super::record::{EventRecord, NONE, RecordHead, StoredKind, flag};
 use super::strings::Strings;
 use crate::import::{InputFile, Report};
@@ -18,8 +21,8 @@ use declare::Declared;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
 use gputrail_trace::model::{
-    Call, Consumer, CounterUnit, CounterValue, EventId, FlowId, FlowPoint, Function, Instant,
-    Parameter, Slice, SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
+    Call, Consumer, CounterUnit, CounterValue, Function, Instant, Parameter, Slice, SliceEnd,
+    Stream, Track, TrackIndex, TrackKind, Value,
 };
 use gputrail_trace::sorter::Sorter;
 use lane::{BegunSlice, DelayedSlice, SliceLane};
@@ -34,6 +37,7 @@ const MAX_ROWS: usize = 1 << 10;
 pub(super) fn emit(
     source: &InputFile,
     mut collected: Collected<'_>,
+    arrows: Arrows,
     consumer: &mut dyn Consumer,
 ) -> io::Result<()> {
     let events = std::mem::replace(&mut collected.events, Sorter::new(0));
@@ -47,6 +51,7 @@ pub(super) fn emit(
         lanes,
         begun_flows,
         has_derived,
+        has_graphs,
         ..
     } = collected;
     let mut emitter = Emitter {
@@ -63,8 +68,10 @@ pub(super) fn emit(
         work: DeviceWork::default(),
         begun_flows,
         has_derived,
-        beside: beside(&lanes),
-        events: Vec::new(),
+        has_graphs,
+        arrows,
+        ordinal: 0,
+        lane_keys: lanes,
     };
     events.drain(|(time, _), bytes| emitter.record(time, EventRecord::read(bytes)))?;
     emitter.finish()
@@ -88,10 +95,13 @@ pub(super) struct Emitter<'a> {
     begun_flows: NumberSet,
     /// Whether the file has the counters that are made of other events.
     has_derived: bool,
-    /// Lanes of the same thread id that hold other categories.
-    beside: HashMap<u32, Vec<usize>>,
-    /// Buffer for ids of work.
-    events: Vec<EventId>,
+    /// Whether there are launches of graphs.
+    has_graphs: bool,
+    /// The points of arrows on slices.
+    arrows: Arrows,
+    /// The number of records before this one.
+    ordinal: u64,
+    lane_keys: Vec<LaneKey>,
 }
 
 impl Emitter<'_> {
@@ -106,10 +116,15 @@ impl Emitter<'_> {
             StoredKind::Work => self.device_work(time, record),
             StoredKind::Instant => self.instant(time, record),
             StoredKind::Counter => self.counter(time, record),
-            StoredKind::Flow => self.flow(time, record.head),
+            StoredKind::Flow => {
+                self.flow(record.head);
+                Ok(())
+            }
             // Pairs have been put together.
             StoredKind::Begin | StoredKind::End => Ok(()),
-        }
+        }?;
+        self.ordinal += 1;
+        Ok(())
     }
 
     /// A slice takes its place, and the one before it on its lane goes on.
@@ -121,11 +136,20 @@ impl Emitter<'_> {
         };
         self.pass_held(number, start)?;
         let mut id = record.head.id;
+        let mut submitted = Vec::new();
         if record.head.has(flag::CALL) {
-            if let Some(thread) = self.declared.thread(number) {
-                let count = self.correlations.work(id).count();
-                self.work
-                    .called(id, thread, self.declared.time(start), count);
+            if id != NONE
+                && let Some(thread) = self.declared.thread(number)
+                && let LaneKey::Thread { pid, .. } = self.lane_keys[number]
+            {
+                let (work, start) = (&mut self.work, self.declared.time(start));
+                self.correlations.claim(id, pid, |event| {
+                    submitted.push(work::event_id(event));
+                    work.called(event, thread, start);
+                });
+                if self.has_graphs && !submitted.is_empty() {
+                    self.work.launched(id, thread, start);
+                }
             }
             // A correlation id does not decide on the row.
             id = 0;
@@ -136,8 +160,9 @@ impl Emitter<'_> {
             self.lost("slice that overlaps more than 1,000 others", &record.head);
             return Ok(());
         };
+        let (mut flows, mut end_flows) = (Vec::new(), Vec::new());
+        self.arrows.take(self.ordinal, (&mut flows, &mut end_flows));
         let lane = &mut self.lanes[number];
-        let flows = std::mem::take(&mut lane.pending);
         let mut bytes = std::mem::take(&mut lane.spare);
         bytes.clear();
         record.write(&mut bytes);
@@ -147,6 +172,8 @@ impl Emitter<'_> {
             end,
             bytes,
             flows,
+            end_flows,
+            submitted,
         });
         Ok(())
     }
@@ -206,10 +233,10 @@ impl Emitter<'_> {
 
     /// Passes on the slice that a lane holds back, now that something else begins at `next`.
     fn pass_held(&mut self, number: usize, next: i64) -> io::Result<()> {
-        let Some(held) = self.lanes[number].held.take() else {
+        let Some(mut held) = self.lanes[number].held.take() else {
             return Ok(());
         };
-        let is_open = held.end > next || held.end == i64::MAX;
+        let is_open = held.end > next || held.end == i64::MAX || !held.end_flows.is_empty();
         let record = EventRecord::read(&held.bytes);
         self.write_slice(number, &held, &record, is_open)?;
         let lane = &mut self.lanes[number];
@@ -217,7 +244,7 @@ impl Emitter<'_> {
             lane.rows[held.row].open.push(BegunSlice {
                 end: held.end,
                 id: record.head.id,
-                flows: Vec::new(),
+                flows: std::mem::take(&mut held.end_flows),
             });
         }
         lane.spare = held.bytes;
@@ -252,12 +279,6 @@ impl Emitter<'_> {
                 }
                 _ => true,
             });
-            let mut submitted = std::mem::take(&mut self.events);
-            submitted.clear();
-            let work = correlation
-                .into_iter()
-                .flat_map(|id| self.correlations.work(id));
-            submitted.extend(work.map(work::event_id));
             let function = self.function(record, &list);
             let values: Vec<Value<'_>> = arguments::borrowed(&list)
                 .iter()
@@ -275,12 +296,11 @@ impl Emitter<'_> {
                 correlation: CorrelationId(correlation.unwrap_or(0)),
                 external: ExternalId::NONE,
                 error: None,
-                submitted: &submitted,
+                submitted: &held.submitted,
                 waited: &[],
                 arguments: &values,
                 flows: &held.flows,
             })?;
-            self.events = submitted;
             return Ok(());
         }
         let name = name_of(&self.strings, record);
@@ -443,8 +463,8 @@ impl Emitter<'_> {
                 },
                 OwnedValue::Plain(Value::Int(value)) => CounterValue::Int(*value),
                 OwnedValue::Plain(Value::Double(value)) => CounterValue::Double(*value),
-                OwnedValue::Text(text) if text.parse::<f64>().is_ok_and(f64::is_finite) => {
-                    CounterValue::Double(text.parse().expect("it was just parsed"))
+                OwnedValue::Text(text) if text.trim().parse::<f64>().is_ok_and(f64::is_finite) => {
+                    CounterValue::Double(text.trim().parse().expect("it was just parsed"))
                 }
                 _ => {
                     self.lost("value of a counter that is no number", &record.head);
@@ -467,54 +487,18 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A point of a flow: on the innermost slice around it, or on the next one.
-    fn flow(&mut self, time: i64, head: RecordHead) -> io::Result<()> {
-        if head.has(flag::BY_CORRELATION) {
-            if self.correlations.work(head.id).next().is_some() {
-                // The work names its call.
-                self.report.arrows += 1;
-                return Ok(());
-            }
-            if !self.begun_flows.contains(&head.id) {
-                // Kineto writes them for calls that enqueue nothing, too.
-                self.report.loose_arrows += 1;
-                return Ok(());
-            }
+    /// Counts a point of an arrow between a call and its work. Other arrows have been given their slices.
+    fn flow(&mut self, head: RecordHead) {
+        if !head.has(flag::BY_CORRELATION) {
+            return;
         }
-        let point = FlowPoint {
-            flow: FlowId(head.id),
-            last: head.has(flag::LAST),
-        };
-        let number = head.lane as usize;
-        let beside = self.beside.get(&head.lane).cloned().unwrap_or_default();
-        for lane in std::iter::once(number).chain(beside) {
-            if let Some(flows) = self.around(lane, time)? {
-                flows.push(point);
-                return Ok(());
-            }
+        if self.correlations.has_work(head.id) {
+            // The work names its call.
+            self.report.arrows += 1;
+        } else if !self.begun_flows.contains(&head.id) {
+            // Kineto writes them for calls that enqueue nothing, too.
+            self.report.loose_arrows += 1;
         }
-        if head.has(flag::ENCLOSING) {
-            self.lost("end of an arrow that is in no slice", &head)
-        } else {
-            self.lanes[number].pending.push(point)
-        }
-        Ok(())
-    }
-
-    /// The flows of the innermost slice of a lane around `time`.
-    fn around(&mut self, number: usize, time: i64) -> io::Result<Option<&mut Vec<FlowPoint>>> {
-        let held = self.lanes[number].held.as_ref();
-        if held.is_some_and(|held| time > held.end) {
-            self.pass_held(number, time)?;
-        }
-        let lane = &mut self.lanes[number];
-        if let Some(held) = &mut lane.held {
-            return Ok(Some(&mut held.flows));
-        }
-        let rows = lane.rows.iter_mut();
-        let around = rows.filter_map(|row| row.open.iter_mut().rfind(|open| open.end >= time));
-        let innermost = around.min_by_key(|open| open.end);
-        Ok(innermost.map(|open| &mut open.flows))
     }
 
     fn finish(mut self) -> io::Result<()> {
@@ -526,24 +510,6 @@ impl Emitter<'_> {
         }
         self.stream.consumer.finish()
     }
-}
-
-/// For each lane of a thread without a category, the lanes of the same thread with one.
-fn beside(lanes: &[LaneKey]) -> HashMap<u32, Vec<usize>> {
-    let mut all: HashMap<_, (Option<u32>, Vec<usize>)> = HashMap::new();
-    for (number, lane) in lanes.iter().enumerate() {
-        if let LaneKey::Thread { pid, tid, category } = lane {
-            let (plain, others) = all.entry((*pid, *tid)).or_default();
-            match category {
-                0 => *plain = Some(number as u32),
-                _ => others.push(number),
-            }
-        }
-    }
-    all.into_values()
-        .filter_map(|(plain, others)| Some((plain?, others)))
-        .filter(|(_, others)| !others.is_empty())
-        .collect()
 }
 
 /// The name of a record.

@@ -25,6 +25,10 @@ pub(super) struct ChromeEvent<'a> {
     pub bp: Option<&'a str>,
     /// Scope of an instant: its thread, its process, or all.
     pub s: Option<&'a str>,
+    /// The id of a flow through the event, and whether the flow comes into it and goes out of it.
+    pub bind_id: Option<&'a str>,
+    pub flow_in: Option<&'a str>,
+    pub flow_out: Option<&'a str>,
     /// Further fields: names and values.
     pub further: Vec<(Cow<'a, str>, &'a str)>,
 }
@@ -44,6 +48,9 @@ enum FieldName<'a> {
     Scope,
     Bp,
     S,
+    BindId,
+    FlowIn,
+    FlowOut,
     Further(Cow<'a, str>),
 }
 
@@ -87,6 +94,9 @@ fn known<'a>(name: &str) -> Option<FieldName<'a>> {
         "scope" => FieldName::Scope,
         "bp" => FieldName::Bp,
         "s" => FieldName::S,
+        "bind_id" => FieldName::BindId,
+        "flow_in" => FieldName::FlowIn,
+        "flow_out" => FieldName::FlowOut,
         _ => return None,
     })
 }
@@ -124,6 +134,9 @@ impl<'de: 'a, 'a> serde_core::Deserialize<'de> for ChromeEvent<'a> {
                         FieldName::Scope => &mut event.scope,
                         FieldName::Bp => &mut event.bp,
                         FieldName::S => &mut event.s,
+                        FieldName::BindId => &mut event.bind_id,
+                        FieldName::FlowIn => &mut event.flow_in,
+                        FieldName::FlowOut => &mut event.flow_out,
                         FieldName::Further(name) => {
                             event.further.push((name, value));
                             continue;

@@ -55,6 +55,10 @@ pub(super) mod flag {
     pub const DERIVED: u16 = 1 << 7;
     /// A slice inside another one with the same id.
     pub const INNER: u16 = 1 << 4;
+    /// The flow begins here.
+    pub const FIRST: u16 = 1 << 8;
+    /// The flow passes through the event at the same offset.
+    pub const BOUND: u16 = 1 << 9;
 }
 
 /// No number.
@@ -66,7 +70,7 @@ pub(super) const NONE: u64 = u64::MAX;
 pub(super) struct RecordHead {
     /// Where the event stands in the file.
     pub offset: u64,
-    /// Duration in ns, or `NONE` if it did not end.
+    /// Duration in ns, or `NONE` if it did not end. Of a flow, its id if that is a number.
     pub duration: u64,
     /// Id of work, of a flow, or of a slice whose begin and end are found by it.
     pub id: u64,
@@ -95,6 +99,11 @@ impl RecordHead {
             kind: kind as u16,
             flags: 0,
         }
+    }
+
+    /// The fixed fields of a record.
+    pub fn read(bytes: &[u8]) -> RecordHead {
+        bytemuck::pod_read_unaligned(&bytes[..size_of::<RecordHead>()])
     }
 
     /// Its kind.

@@ -1,7 +1,9 @@
-//! The JSON of a file of trace events, read in windows: one event at a time, and what stands beside the events.
+//! The JSON of a file of trace events, read in windows: one event at a time, and what stands beside the events. Several objects or
+//! arrays may follow each other: Proton writes one for each stream.
 //!
 //! Damage is contained. An event that is not JSON is repaired where that is possible without guessing (bytes that are no
-//! UTF-8, control characters in strings, NaN), else skipped up to the next object that is an event.
+//! UTF-8, control characters in strings, NaN), else skipped up to the next object that is an event or becomes one by repair, or to
+//! the end of the events.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead};
@@ -30,12 +32,19 @@ pub(super) trait ScanVisitor {
     fn long_field(&mut self, name: &str, offset: u64);
     /// Damage at `offset`.
     fn damage(&mut self, offset: u64, found: String, expected: &'static str);
+    /// The array of the events of an object begins.
+    fn array(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+    /// A further object or array begins behind the first.
+    fn document(&mut self) {}
 }
 
 /// Reads a whole file. Returns whether it ended where its content does: a file that was cut does not.
 pub(super) fn scan(file: impl BufRead, visitor: &mut impl ScanVisitor) -> io::Result<bool> {
     let mut scanner = ChromeScanner {
         window: JsonWindow::new(file),
+        is_inside: false,
     };
     match scanner.file(visitor) {
         Err(ScanStop::Write(error)) => Err(error),
@@ -79,6 +88,8 @@ enum ParseOutcome {
 
 struct ChromeScanner<R> {
     window: JsonWindow<R>,
+    /// Whether an object with events among the events of another one is being read.
+    is_inside: bool,
 }
 
 impl<R: BufRead> ChromeScanner<R> {
@@ -152,23 +163,41 @@ impl<R: BufRead> ChromeScanner<R> {
         }
     }
 
-    /// The whole file.
+    /// The whole file: one object or array, or several.
     fn file(&mut self, visitor: &mut impl ScanVisitor) -> Result<(), ScanStop> {
         self.window.begin();
-        match self.peek(visitor) {
-            Some(b'[') => {
-                self.window.at += 1;
-                // The end of such an array may be missing: programs that die while they write leave it out.
-                self.events(visitor, EnclosingValue::File)
+        let mut is_first = true;
+        loop {
+            match self.peek(visitor) {
+                Some(b'[') => {
+                    self.window.at += 1;
+                    // The end of such an array may be missing: programs that die while they write leave it out.
+                    self.events(visitor, EnclosingValue::File)?;
+                }
+                Some(b'{') => {
+                    self.window.at += 1;
+                    self.object(visitor)?;
+                }
+                None if !is_first => return Ok(()),
+                Some(_) if !is_first => {
+                    let found = self.window.describe();
+                    let expected = "the end of the file, or another object or array";
+                    let resumed = self.resume(visitor, 0, found, expected);
+                    match resumed.and_then(|()| self.events(visitor, EnclosingValue::Damage)) {
+                        // What comes before is whole.
+                        Err(ScanStop::End) => return Ok(()),
+                        read => read?,
+                    }
+                }
+                Some(_) | None => {
+                    let found = self.window.describe();
+                    visitor.damage(self.position(), found, "a JSON object or array");
+                    return Ok(());
+                }
             }
-            Some(b'{') => {
-                self.window.at += 1;
-                self.object(visitor)
-            }
-            Some(_) | None => {
-                let found = self.window.describe();
-                visitor.damage(self.position(), found, "a JSON object or array");
-                Ok(())
+            is_first = false;
+            if self.peek(visitor).is_some() {
+                visitor.document();
             }
         }
     }
@@ -178,10 +207,12 @@ impl<R: BufRead> ChromeScanner<R> {
         let mut has_events = false;
         loop {
             match self.next(visitor, "a field, or `}`")? {
-                b'}' if has_events => return Ok(()),
                 b'}' => {
-                    let found = "an object without `traceEvents`".into();
-                    visitor.damage(self.position(), found, "trace events");
+                    if !has_events {
+                        let found = "an object without `traceEvents`".into();
+                        visitor.damage(self.position(), found, "trace events");
+                    }
+                    self.window.at += 1;
                     return Ok(());
                 }
                 b',' => {
@@ -223,6 +254,7 @@ impl<R: BufRead> ChromeScanner<R> {
             if name == "traceEvents" && first == b'[' {
                 self.window.at += 1;
                 has_events = true;
+                visitor.array()?;
                 self.events(visitor, EnclosingValue::Field)?;
                 continue;
             }
@@ -310,11 +342,23 @@ impl<R: BufRead> ChromeScanner<R> {
             let rest = self.window.rest();
             match Self::parse(rest, &mut event) {
                 Ok(length) => {
-                    if let Some(event) = event {
+                    let is_document = !self.is_inside && event.as_ref().is_some_and(is_document);
+                    if let Some(event) = event.filter(|_| !is_document) {
                         visitor.event(self.position(), &event)?;
                     }
-                    self.window.at += length;
-                    return Ok(());
+                    if !is_document {
+                        self.window.at += length;
+                        return Ok(());
+                    }
+                    // The end of the object before it is missing.
+                    let found = "an object with `traceEvents`".into();
+                    visitor.damage(self.position(), found, "an event, or `]`");
+                    visitor.document();
+                    self.window.at += 1;
+                    self.is_inside = true;
+                    let read = self.object(visitor);
+                    self.is_inside = false;
+                    return read;
                 }
                 Err(error)
                     if is_cut(rest, &error) && !self.window.ended && rest.len() < MAX_WINDOW =>
@@ -337,11 +381,16 @@ impl<R: BufRead> ChromeScanner<R> {
         found: String,
     ) -> Result<(), ScanStop> {
         const EXPECTED: &str = "an event in JSON";
+        // The end of the event may be behind the window.
+        while !self.window.ended
+            && self.window.rest().len() < MAX_REPAIR
+            && ValueScan::default().end(self.window.rest()).is_none()
+        {
+            self.fill(visitor);
+        }
         let rest = self.window.rest();
         let rest = &rest[..rest.len().min(MAX_REPAIR)];
-        if let Some(length) = ValueScan::default().end(rest)
-            && let Some(repaired) = repaired(&rest[..length])
-        {
+        if let Some((length, repaired)) = repaired_value(rest) {
             let mut event: Option<ChromeEvent<'_>> = None;
             if Self::parse(repaired.as_bytes(), &mut event).is_ok()
                 && let Some(event) = event
@@ -358,7 +407,7 @@ impl<R: BufRead> ChromeScanner<R> {
         self.resume(visitor, error, found, EXPECTED)
     }
 
-    /// Reports damage `error` bytes behind `at`, and goes to the next event.
+    /// Reports damage `error` bytes behind `at`, and goes to the next event, or to the end of the events.
     fn resume(
         &mut self,
         visitor: &mut impl ScanVisitor,
@@ -367,7 +416,11 @@ impl<R: BufRead> ChromeScanner<R> {
         expected: &'static str,
     ) -> Result<(), ScanStop> {
         let begin = self.position();
+        let is_last = self.is_last(visitor);
         let end = loop {
+            if is_last {
+                break Some(self.position());
+            }
             let has_more = self.window.skip_to_brace();
             if let Some((end, error)) = self.window.error.take() {
                 visitor.damage(end, format!("an error: {error}"), "more of the file");
@@ -375,7 +428,7 @@ impl<R: BufRead> ChromeScanner<R> {
             if !has_more {
                 break None;
             }
-            if self.is_event(visitor) {
+            if self.is_event(visitor) || self.is_last(visitor) {
                 break Some(self.position());
             }
         };
@@ -397,32 +450,106 @@ impl<R: BufRead> ChromeScanner<R> {
         }
     }
 
-    /// Whether an event stands at `at`.
+    /// Whether an event stands at `at`, or what becomes one by repair.
     fn is_event(&mut self, visitor: &mut impl ScanVisitor) -> bool {
         loop {
             let mut event: Option<ChromeEvent<'_>> = None;
             let rest = self.window.rest();
             let rest = &rest[..rest.len().min(MAX_REPAIR)];
+            let may_grow = !self.window.ended && rest.len() < MAX_REPAIR;
             match Self::parse(rest, &mut event) {
                 Ok(_) => return event.is_some_and(|event| event.ph.is_some()),
-                Err(error)
-                    if is_cut(rest, &error) && !self.window.ended && rest.len() < MAX_REPAIR =>
-                {
+                Err(error) if is_cut(rest, &error) && may_grow => {
                     self.fill(visitor);
                 }
                 Err(error) => {
                     let parsed = error_offset(rest, &error);
-                    self.window.wasted += parsed as u64;
-                    if self.window.has_wasted_too_much() {
+                    let length = match self.window.has_wasted_too_much() {
+                        true => None,
+                        false => ValueScan::default().end(rest),
+                    };
+                    if length.is_none() && may_grow && !self.window.has_wasted_too_much() {
+                        self.fill(visitor);
+                        continue;
+                    }
+                    let is_repaired = length.is_some_and(|length| {
+                        let mut event: Option<ChromeEvent<'_>> = None;
+                        let text = repaired(&rest[..length]).unwrap_or_default();
+                        let _ = Self::parse(text.as_bytes(), &mut event);
+                        event.is_some_and(|event| event.ph.is_some())
+                    });
+                    self.window.wasted += (parsed + length.unwrap_or(0)) as u64;
+                    if !is_repaired && self.window.has_wasted_too_much() {
                         // Objects in objects that end nowhere: those inside are not tried one by one.
                         self.window.at += parsed.saturating_sub(1);
                         self.window.skipped += parsed as u64;
                     }
-                    return false;
+                    return is_repaired;
                 }
             }
         }
     }
+
+    /// Whether the value at `at` is the last one in the array of events, so that only fields of the outermost object follow; if
+    /// so, goes behind it. Looked for in the last bytes of a file only.
+    fn is_last(&mut self, visitor: &mut impl ScanVisitor) -> bool {
+        if self.window.rest().first() != Some(&b'{') || self.window.has_wasted_too_much() {
+            return false;
+        }
+        while !self.window.ended && self.window.rest().len() < MAX_REPAIR {
+            self.fill(visitor);
+        }
+        let rest = self.window.rest();
+        if !self.window.ended || rest.len() > MAX_REPAIR {
+            return false;
+        }
+        let length = ValueScan::default().end(rest);
+        let is_last = length.is_some_and(|length| is_behind_events(&rest[length..]));
+        self.window.wasted += length.unwrap_or(rest.len()) as u64;
+        if is_last {
+            self.window.at += length.unwrap_or(0);
+        }
+        is_last
+    }
+}
+
+/// Whether an object has events, and is none.
+fn is_document(event: &ChromeEvent<'_>) -> bool {
+    let mut further = event.further.iter();
+    event.ph.is_none()
+        && further.any(|(name, value)| name == "traceEvents" && value.starts_with('['))
+}
+
+/// Whether the end of an array and the last fields of the outermost object follow, up to the end of the file.
+fn is_behind_events(bytes: &[u8]) -> bool {
+    let behind = |bytes: &'_ [u8], byte: u8| -> Option<usize> {
+        let space = bytes.len() - bytes.trim_ascii_start().len();
+        (bytes.get(space) == Some(&byte)).then_some(space + 1)
+    };
+    let Some(mut at) = behind(bytes, b']') else {
+        return false;
+    };
+    while let Some(comma) = behind(&bytes[at..], b',') {
+        at += comma;
+        for end in [b':', 0] {
+            let stream = serde_json::Deserializer::from_slice(&bytes[at..]);
+            let mut stream = stream.into_iter::<&RawValue>();
+            match stream.next() {
+                Some(Ok(name)) if end == 0 || name.get().starts_with('"') => {
+                    at += stream.byte_offset();
+                }
+                _ => return false,
+            }
+            if end != 0 {
+                match behind(&bytes[at..], end) {
+                    Some(colon) => at += colon,
+                    None => return false,
+                }
+            }
+        }
+    }
+    let at = at + behind(&bytes[at..], b'}').unwrap_or(0);
+    bytes[at..].trim_ascii_start().is_empty()
 }
 
 /// Finds the end of a value by its brackets and quotes, over several windows.
@@ -467,6 +594,33 @@ impl ValueScan {
     }
 }
 
+/// The length of the value at the beginning of `bytes`, and its text with what can be repaired.
+fn repaired_value(bytes: &[u8]) -> Option<(usize, String)> {
+    let length = ValueScan::default().end(bytes)?;
+    Some((length, repaired(&bytes[..length])?))
+}
+
+/// The length of what programs print for a number that is none: `NaN`, `-inf`, `-nan(ind)`, `1.#QNAN`.
+fn no_number(text: &str) -> Option<usize> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let sign = text.len() - unsigned.len();
+    if let Some(rest) = unsigned.strip_prefix("1.#") {
+        let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric());
+        return Some(sign + 3 + end.unwrap_or(rest.len()));
+    }
+    let is_word = |word: &&str| {
+        let begin = unsigned.get(..word.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(word))
+    };
+    let word = ["infinity", "inf", "nan"].into_iter().find(is_word)?;
+    let rest = &unsigned[word.len()..];
+    let kind = rest.strip_prefix('(').and_then(|rest| {
+        let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric())?;
+        rest[end..].starts_with(')').then_some(end + 2)
+    });
+    Some(sign + word.len() + kind.unwrap_or(0))
+}
+
 /// The text of an event with what can be repaired without guessing; none if nothing needs it.
 fn repaired(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
@@ -490,12 +644,11 @@ fn repaired(bytes: &[u8]) -> Option<String> {
                 }
             }
         } else {
-            const NO_NUMBERS: [&str; 6] = ["-Infinity", "Infinity", "-inf", "inf", "NaN", "nan"];
-            match NO_NUMBERS.iter().find(|word| rest.starts_with(**word)) {
+            match no_number(rest) {
                 Some(word) => {
                     changed = true;
-                    length = word.len();
-                    repaired.push_str(&format!("\"{word}\""));
+                    length = word;
+                    repaired.push_str(&format!("\"{}\"", &rest[..word]));
                 }
                 None => {
                     in_string = letter == '"';

@@ -1,5 +1,10 @@
 //! Files of trace events and the stream that they become; a corpus of damaged files, each with its documented result.
 
+mod arrows;
+mod damage;
+mod ranks;
+mod xla;
+
 use std::io::{self, Write};
 
 use tempfile::NamedTempFile;
@@ -491,7 +496,9 @@ fn a_file_cut_anywhere_is_read_up_to_there() {
         x("a", "1", "1"),
         x("b", "2", "1")
     );
-    for cut in 1..whole.len() {
+    // A file that is cut before it has events has no known format.
+    let begin = whole.find('[').unwrap() + 1;
+    for cut in begin..whole.len() {
         let (lines, report) = read(&whole.as_bytes()[..cut]);
         let expected = whole[..cut].matches("\"tid\":1}").count();
         assert_eq!(
@@ -501,17 +508,6 @@ fn a_file_cut_anywhere_is_read_up_to_there() {
         );
         assert_eq!(report.findings.len(), 1, "{cut}: {:?}", report.findings);
     }
-}
-
-#[test]
-fn an_object_without_trace_events_is_damage() {
-    for other in ["{}", "{\"a\": 1}", "{\"traceEvents\": 5}"] {
-        let (_, report) = read(other.as_bytes());
-        assert_eq!(report.findings.len(), 1, "{other}");
-        assert!(report.findings[0].found.contains("traceEvents"), "{other}");
-    }
-    let (_, report) = read(b"{\"traceEvents\": []}");
-    assert!(report.is_sound());
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
-use super::row::{Damage, Row, rows};
+use super::row::{Damage, ParsedField, Row, rows};
 use super::sqlite::{Database, TableInfo};
 use super::tables::{AgentHandle, AgentRow, ProcessHandle, ProcessRow, Tables, TextHandle};
 use super::{InputFile, Report};
@@ -237,9 +237,9 @@ impl<'e> Export<'e> {
         });
         let table = "TARGET_INFO_SYSTEM_ENV";
         self.each(table, Property::COLUMNS, |export, row| {
-            let property = Property::read(row)?;
-            if property.name == "Hostname" {
-                export.tables.header.machine.host = property.value.to_owned();
+            // Values of other properties may be bytes (GpuInfo).
+            if <&str>::parse(row, 0)? == "Hostname" {
+                export.tables.header.machine.host = Property::read(row)?.value.to_owned();
             }
             Ok(())
         });

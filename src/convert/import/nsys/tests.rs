@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::import::log::StreamLog;
-use crate::import::{Inputs, Report};
+use crate::import::{Inputs, OpenError, Report};
 use gputrail_analysis::summary::Summary;
 use gputrail_record::Nanos;
 use gputrail_trace::model::Producer;
@@ -378,12 +378,46 @@ CREATE VIEW NVTX_EVENTS AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i +
 
 #[test]
 fn another_database_is_named_with_its_tables() {
-    let (log, report) = File::new("CREATE TABLE bookmarks (url TEXT)").read();
-    assert!(log.lines.is_empty());
-    assert_eq!(
-        report.findings[0].found,
-        "an SQLite database with the tables bookmarks"
-    );
+    let cases = [
+        (
+            "CREATE TABLE bookmarks (url TEXT); CREATE TABLE notes (text TEXT)",
+            "is an SQLite database of unknown tables (bookmarks, notes); expected one of: capture, ",
+        ),
+        ("", "is an SQLite database without tables; "),
+    ];
+    for (schema, expected) in cases {
+        let file = File::new(schema);
+        file.connection
+            .execute_batch("PRAGMA user_version = 1")
+            .unwrap();
+        let error = Inputs::open(&[file.path()]).unwrap_err();
+        assert!(matches!(error, OpenError::Unknown { .. }));
+        let error = error.to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn bytes_in_place_of_texts_cost_no_row() {
+    let (log, report) = File::new(&format!(
+        "
+CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO StringIds VALUES (1, CAST(X'73617870ff79' AS TEXT));
+CREATE TABLE TARGET_INFO_SYSTEM_ENV (name TEXT, nameEnum INTEGER, value TEXT);
+INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('GpuInfo', 1, CAST(X'0adf0108' AS TEXT)), ('Cpu', 2, X'00ff'),
+    ('Hostname', 3, CAST(X'6e6f6465ff' AS TEXT));
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, contextId, streamId, correlationId, globalPid, shortName);
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (300, 400, 0, 1, 7, 1, {PROCESS}, 1);
+"
+    ))
+    .read();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    let work = log.of("work ");
+    assert!(work[0].starts_with("stream 7: saxp\u{fffd}y "), "{work:?}");
+    // The name of the kernel and that of the machine: other values are not looked at.
+    let mut remarks = report.remarks.iter();
+    let replaced = remarks.find(|one| one.reason.contains("not UTF-8"));
+    assert_eq!(replaced.unwrap().count, 2);
 }
 
 #[test]

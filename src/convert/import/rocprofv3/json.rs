@@ -183,7 +183,7 @@ pub(super) fn scan(file: impl BufRead, take: &mut impl Take) {
         resumed: false,
     };
     // The end of what can be read has been reported.
-    let _ = scanner.file(take);
+    let _ = scanner.file(take).and_then(|()| scanner.end(take));
 }
 
 /// No more can be read; the reason has been reported.
@@ -245,6 +245,16 @@ impl<R: BufRead> JsonScanner<R> {
                 _ => scanner.skip(take),
             }
         })
+    }
+
+    /// What stands behind the object.
+    fn end(&mut self, take: &mut impl Take) -> Result<(), Unreadable> {
+        let next = self.window.peek();
+        self.report_error(take);
+        match next {
+            None => Ok(()),
+            Some(_) => Err(self.unexpected(take, "the end of the file")),
+        }
     }
 
     fn process(&mut self, take: &mut impl Take, process: usize) -> Result<(), Unreadable> {

@@ -231,3 +231,19 @@ fn a_process_without_metadata_is_unknown_and_not_the_number_of_its_place() {
         "{reasons:?}"
     );
 }
+
+#[test]
+fn what_follows_the_results_is_damage() {
+    let one = "{\"rocprofiler-sdk-tool\": []}";
+    let (_, report, _) = read(&format!("{one}\n"));
+    assert!(report.is_sound(), "{:?}", report.findings);
+    for behind in [one, "}", "x"] {
+        let (_, report, _) = read(&format!("{one}\n{behind}"));
+        let [finding] = &report.findings[..] else {
+            panic!("{:?}", report.findings);
+        };
+        let place = one.len() as u64 + 1;
+        assert_eq!(finding.offset, Some(place), "{finding}");
+        assert!(finding.found.contains("the rest of the file"), "{finding}");
+    }
+}

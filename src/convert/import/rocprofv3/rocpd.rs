@@ -184,9 +184,11 @@ rows! {
     }
 }
 
-/// Whether a database is one of rocprofv3.
+/// Whether a database is one of rocprofv3. Databases of rocmProfileData have some tables with the same names.
 pub(in crate::import) fn is_rocpd(database: &Database) -> bool {
-    !runs(database).is_empty()
+    let runs = runs(database);
+    let mut tables = runs.values().flat_map(HashMap::keys);
+    tables.any(|name| !matches!(*name, "metadata" | "string"))
 }
 
 /// The tables of each run, by their names without prefix and id.

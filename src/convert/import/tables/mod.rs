@@ -347,6 +347,8 @@ pub(crate) struct RowCounts {
     pub overlapping: u64,
     /// Work that starts before the call that submitted it.
     pub early: u64,
+    /// Long texts that were cut, since another event has them whole.
+    pub cut_texts: u64,
     /// Values of counters for dispatches that no table has.
     pub without_dispatch: u64,
     /// Samples that were taken before or after the dispatch with their number.
@@ -568,6 +570,18 @@ fn arguments_in(all: &[ArgumentRow], arguments: ArgumentRange) -> &[ArgumentRow]
     let first = arguments.first as usize;
     let own = all.get(first..first + arguments.count as usize);
     own.unwrap_or_default()
+}
+
+/// The API of a function of CUDA, HIP or HSA, by its name.
+pub(crate) fn api_of_function(name: &str) -> Option<Domain> {
+    let is_driver = |rest: &str| rest.starts_with(|first: char| first.is_ascii_uppercase());
+    match name {
+        _ if name.starts_with("hip") => Some(Domain::HIP),
+        _ if name.starts_with("hsa_") => Some(Domain::HSA),
+        _ if name.starts_with("cuda") => Some(Domain::CUDA_RUNTIME),
+        _ if name.strip_prefix("cu").is_some_and(is_driver) => Some(Domain::CUDA_DRIVER),
+        _ => None,
+    }
 }
 
 /// The purpose of a function of CUDA, HIP or HSA, by its name.

@@ -1,16 +1,16 @@
 //! Passes tables on: sorted, tied, and with a row for each event.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
 use super::join::{HostEntry, SorterEntry, WorkEntry};
 use super::rows::TrackRows;
 use super::samples::DispatchCounts;
+use super::texts::arguments;
 use super::{
-    AgentHandle, ArgumentRow, ArgumentValue, CounterNumber, HostKind, HostLane, HostRow,
-    MAX_DURATION, MemoryRow, NO_END, ProcessHandle, QueueHandle, RowCounts, Tables, TextHandle,
-    ValueRow, group_of,
+    AgentHandle, CounterNumber, HostKind, HostLane, HostRow, MAX_DURATION, MemoryRow, NO_END,
+    ProcessHandle, QueueHandle, RowCounts, Tables, TextHandle, ValueRow, group_of,
 };
 use crate::import::Report;
 use gputrail_record::{
@@ -62,6 +62,8 @@ struct Passing<'r, 'c> {
     /// The device and the size of what is allocated at an address.
     allocated: HashMap<(ProcessHandle, u64), (AgentHandle, u64)>,
     sampled: DispatchCounts,
+    /// Long texts that have been shown.
+    shown: HashSet<TextHandle>,
 }
 
 pub(super) fn time(of: u64) -> Nanos {
@@ -110,6 +112,10 @@ impl Tables {
             (
                 counts.early,
                 "work that starts before the call that submitted it: kept as measured",
+            ),
+            (
+                counts.cut_texts,
+                "text of more than 4 KiB among the arguments of several events: whole in the first of them",
             ),
         ];
         for (count, reason) in remarks {
@@ -208,6 +214,7 @@ impl<'r, 'c> Passing<'r, 'c> {
             memory: HashMap::new(),
             allocated: HashMap::new(),
             sampled: DispatchCounts::default(),
+            shown: HashSet::new(),
         };
         passing
             .lanes
@@ -267,7 +274,7 @@ impl<'r, 'c> Passing<'r, 'c> {
         let end = if impossible { row.start } else { row.end };
         let (track, nested) = self.place(row, end)?;
         let texts = &tables.texts;
-        let arguments = arguments(texts, &entry.arguments);
+        let arguments = arguments(texts, &entry.arguments, &mut self.shown, counts);
         let (process, thread) = self.owner(row);
         let known_end = (end != NO_END).then_some(time(end));
         let slice = |name, category, arguments| Slice {
@@ -449,7 +456,7 @@ impl<'r, 'c> Passing<'r, 'c> {
             return Ok(());
         };
         let texts = &tables.texts;
-        let mut arguments = arguments(texts, &entry.arguments);
+        let mut arguments = arguments(texts, &entry.arguments, &mut self.shown, counts);
         arguments.extend(entry.counters.iter().map(|(name, value)| EventArgument {
             name: texts.get(*name),
             value: Value::Double(*value),
@@ -662,18 +669,4 @@ impl<'r, 'c> Passing<'r, 'c> {
             .consumer
             .derived_value(*track, time(row.time), value)
     }
-}
-
-fn arguments<'r>(texts: &'r super::TableTexts, rows: &[ArgumentRow]) -> Vec<EventArgument<'r>> {
-    let argument = |row: &ArgumentRow| EventArgument {
-        name: texts.get(row.name),
-        value: match row.value {
-            ArgumentValue::Uint(value) => Value::Uint(value),
-            ArgumentValue::Int(value) => Value::Int(value),
-            ArgumentValue::Double(value) => Value::Double(value),
-            ArgumentValue::Text(value) => Value::Text(texts.get(value)),
-            ArgumentValue::Pointer(value) => Value::Pointer(value),
-        },
-    };
-    rows.iter().map(argument).collect()
 }

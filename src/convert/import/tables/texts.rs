@@ -1,7 +1,13 @@
 //! Texts that repeat, each kept once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use super::{ArgumentRow, ArgumentValue, RowCounts};
+use gputrail_trace::model::{EventArgument, Value};
+
+/// Bytes of a text among the arguments of an event if the text has been shown before: a row of a few bytes may name a long one.
+const LONGEST_AGAIN: usize = 4096;
 
 /// A text of a tables.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,4 +47,32 @@ impl TableTexts {
     pub fn get(&self, id: TextHandle) -> &str {
         self.all.get(id.0 as usize).map_or("", |text| text)
     }
+}
+
+/// The arguments of an event. A long text that has been `shown` before is cut.
+pub(super) fn arguments<'r>(
+    texts: &'r TableTexts,
+    rows: &[ArgumentRow],
+    shown: &mut HashSet<TextHandle>,
+    counts: &mut RowCounts,
+) -> Vec<EventArgument<'r>> {
+    let mut text = |of: TextHandle| {
+        let text = texts.get(of);
+        if text.len() <= LONGEST_AGAIN || shown.insert(of) {
+            return text;
+        }
+        counts.cut_texts += 1;
+        &text[..text.floor_char_boundary(LONGEST_AGAIN)]
+    };
+    let argument = |row: &ArgumentRow| EventArgument {
+        name: texts.get(row.name),
+        value: match row.value {
+            ArgumentValue::Uint(value) => Value::Uint(value),
+            ArgumentValue::Int(value) => Value::Int(value),
+            ArgumentValue::Double(value) => Value::Double(value),
+            ArgumentValue::Text(value) => Value::Text(text(value)),
+            ArgumentValue::Pointer(value) => Value::Pointer(value),
+        },
+    };
+    rows.iter().map(argument).collect()
 }

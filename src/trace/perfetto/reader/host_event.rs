@@ -77,6 +77,8 @@ pub struct HostEvent<'a> {
     pub unread_fields: u32,
     /// Whether it is an event of Chrome's older format.
     pub is_legacy: bool,
+    /// The bits of ids that say which trace of the file they belong to.
+    pub(super) part: u64,
 }
 
 impl<'a> HostEvent<'a> {
@@ -101,6 +103,7 @@ impl<'a> HostEvent<'a> {
             further_values: Vec::new(),
             unread_fields: 0,
             is_legacy: false,
+            part: 0,
         }
     }
 
@@ -119,6 +122,7 @@ impl<'a> HostEvent<'a> {
             self.correlated,
             gpu_correlation::RENDER_STAGE_SUBMISSION_EVENT_IDS,
         )
+        .map(|id| id ^ self.part)
     }
 
     /// Event ids of device work that it waited for.
@@ -127,6 +131,7 @@ impl<'a> HostEvent<'a> {
             self.correlated,
             gpu_correlation::RENDER_STAGE_WAIT_EVENT_IDS,
         )
+        .map(|id| id ^ self.part)
     }
 }
 
@@ -248,11 +253,17 @@ impl<'a> Resolving<'a, '_> {
             (track_event::DOUBLE_COUNTER_VALUE, FieldValue::Fixed64(bits)) => {
                 event.value = Some(CounterValue::Double(f64::from_bits(bits)))
             }
-            (track_event::FLOW_IDS | track_event::FLOW_IDS_OLD, _) => {
-                add_repeated(event, |event| &mut event.flows, flow_points(field, false))
-            }
+            (track_event::FLOW_IDS | track_event::FLOW_IDS_OLD, _) => add_repeated(
+                event,
+                |event| &mut event.flows,
+                flow_points(field, self.part, false),
+            ),
             (track_event::TERMINATING_FLOW_IDS | track_event::TERMINATING_FLOW_IDS_OLD, _) => {
-                add_repeated(event, |event| &mut event.flows, flow_points(field, true))
+                add_repeated(
+                    event,
+                    |event| &mut event.flows,
+                    flow_points(field, self.part, true),
+                )
             }
             // The tracks and the values of further counters are two lists; either may come first.
             (
@@ -321,10 +332,10 @@ fn add_repeated<'a, T>(
     }
 }
 
-fn flow_points(field: MessageField<'_>, last: bool) -> impl Iterator<Item = FlowPoint> {
+fn flow_points(field: MessageField<'_>, part: u64, last: bool) -> impl Iterator<Item = FlowPoint> {
     let ids = fixed_or_varint(field);
     ids.map(move |id| FlowPoint {
-        flow: FlowId(id),
+        flow: FlowId(id ^ part),
         last,
     })
 }

@@ -8,7 +8,8 @@ use super::findings::{Findings, PacketPosition};
 use super::replay;
 use super::tracks::{TrackId, TrackOf};
 use super::{
-    EventKind, HostEvent, Known, Packet, ReadOutcome, TraceInput, Visitor, WorkEvent, field, read,
+    EventKind, FieldValue, HostEvent, Known, MessageFields, Packet, ReadOutcome, TraceInput,
+    Visitor, WorkEvent, field, read,
 };
 use crate::model::{self, AgentIndex, category};
 use crate::perfetto::schema::{
@@ -94,7 +95,7 @@ pub struct TraceContents {
     pub open_ranges: u64,
     /// Number of instants.
     pub instants: u64,
-    /// Number of values of counters.
+    /// Number of values of counters, also of those of devices.
     pub values: u64,
     /// Number of kernels, and of other work of category COMPUTE or GRAPHICS.
     pub kernels: u64,
@@ -289,6 +290,7 @@ impl Visitor for InfoReader {
                     }
                 }
             }
+            field::trace_packet::GPU_COUNTER_EVENT => info.values += counter_values(data),
             field::trace_packet::CLOCK_SNAPSHOT => {
                 let clocks = rare::<ClockSnapshot>(data).unwrap_or_default().clocks;
                 let ids: BTreeSet<u32> = clocks.iter().filter_map(|clock| clock.clock_id).collect();
@@ -398,6 +400,20 @@ impl InfoReader {
             *self.info.notes.entry(note).or_default() += 1;
         }
     }
+}
+
+/// The number of values in a `GpuCounterEvent`.
+fn counter_values(event: &[u8]) -> u64 {
+    use field::gpu_counter_event::{COUNTERS, gpu_counter};
+    let is_value = |number| matches!(number, gpu_counter::INT_VALUE | gpu_counter::DOUBLE_VALUE);
+    let counters = MessageFields::new(event).filter(|field| field.number == COUNTERS);
+    let with_value = counters.filter(|counter| match counter.value {
+        FieldValue::Bytes(counter) => {
+            MessageFields::new(counter).any(|field| is_value(field.number))
+        }
+        _ => false,
+    });
+    with_value.count() as u64
 }
 
 fn clocks(snapshots: &BTreeMap<u32, u64>) -> Vec<ClockInfo> {

@@ -4,6 +4,8 @@
 //! [`Visitor`] with its contents: all references are resolved and all times are in CLOCK_BOOTTIME. Any bytes are
 //! accepted: those that cannot be read become a [`Finding`] with the packet's position, and the rest is read.
 //!
+//! Traces that were put one behind the other (`cat`) are read as one: their sequences and ids are kept apart.
+//!
 //! [`check`] looks for defects, [`info`] lists the contents, and [`TraceReplay`] produces the [model](crate::model)
 //! of the recording, as if the trace had just been made.
 
@@ -15,6 +17,7 @@ mod host_event;
 mod id_set;
 mod info;
 mod packets;
+mod parts;
 mod replay;
 mod resolving;
 mod samples;
@@ -46,6 +49,7 @@ use crate::model::StackFrame;
 use fields::key;
 use gputrail_record::Nanos;
 use packets::PacketReader;
+use parts::TraceParts;
 use resolving::Resolving;
 use sequences::Sequences;
 
@@ -164,6 +168,7 @@ pub fn read<R: Read>(source: R, visitor: &mut impl Visitor) -> ReadOutcome {
 
 #[derive(Debug, Default)]
 struct ReadState {
+    parts: TraceParts,
     sequences: Sequences,
     known: Known,
 }
@@ -271,6 +276,7 @@ impl ReadState {
         findings: &mut Findings,
     ) {
         let mut head = PacketHead::read(position, bytes, findings);
+        self.parts.packet(&mut head.packet);
         let sequence = match head.packet.sequence {
             0 => None,
             number => {
@@ -375,10 +381,12 @@ impl ReadState {
             findings,
             incomplete: self.sequences.full,
             json_bytes: 0,
+            part: self.parts.ids(),
         };
         match (kind, packet.time) {
             (field::trace_packet::TRACK_EVENT, Some(time)) => {
                 let mut event = HostEvent::at(time, TrackId(default_track), &self.known);
+                event.part = resolving.part;
                 resolving.host(data, &mut event);
                 if !event.further_values.is_empty() {
                     host_event::read_further_values(data, &mut event);

@@ -32,6 +32,8 @@ pub(super) struct Resolving<'a, 'f> {
     pub incomplete: bool,
     /// Bytes of the tables and lists among the packet's annotations.
     pub json_bytes: usize,
+    /// The bits of ids that say which trace of the file they belong to.
+    pub part: u64,
 }
 
 impl<'a> Resolving<'a, '_> {

@@ -125,7 +125,7 @@ fn write_calls(exporter: &mut Exporter<'_>, calls: &Calls) -> std::io::Result<()
     Ok(())
 }
 
-const TWO: &Calls = &[
+const TWO: &[(u64, u64, u64, u64); 2] = &[
     (2_000_000, 2_000_500, 2_000_400, 100),
     (2_001_000, 2_001_500, 2_002_000, 50),
 ];
@@ -209,6 +209,41 @@ fn a_trace_of_ours_has_no_findings_and_lists_its_contents() {
         (42, "program")
     );
     assert_eq!((info.outcome.bytes, info.lost), (trace.len() as u64, 0));
+}
+
+#[test]
+fn traces_one_behind_the_other_are_kept_apart() {
+    // Their sequences, tracks and ids have the same numbers, and their times overlap.
+    let later =
+        TWO.map(|(begin, end, start, duration)| (begin + 700, end + 700, start + 700, duration));
+    let both = [trace_of(TWO), trace_of(&later), trace_of(&later[..1])].concat();
+    assert_eq!(whats(&check(&both[..])), [""; 0]);
+    let info = info(&both[..]);
+    assert_eq!((info.slices, info.open_slices, info.kernels), (5, 0, 5));
+    let mut starts = Vec::new();
+    /// The starts of all work and of its calls.
+    struct Ties<'a>(&'a mut Vec<(u64, Option<u64>)>);
+    impl Consumer for Ties<'_> {
+        crate::leave_out!(
+            clocks attributes agents process track queue counters call slice end instant value counter_values
+            samples stack stack_samples loss note
+        );
+
+        fn work(&mut self, work: &Work<'_>) -> std::io::Result<()> {
+            let start = work.start.map_or(0, |start| start.0);
+            self.0.push((start, work.enqueued.map(|time| time.0)));
+            Ok(())
+        }
+    }
+    let replayed = TraceReplay::new(&both[..])
+        .produce(&mut Ties(&mut starts))
+        .unwrap();
+    assert_eq!(replayed.untied, 0);
+    let calls = TWO.iter().chain(&later).chain(&later[..1]);
+    let expected: Vec<_> = calls
+        .map(|(begin, _, start, _)| (*start, Some(*begin)))
+        .collect();
+    assert_eq!(starts, expected);
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub struct WorkEvent<'a> {
     pub(super) bytes: &'a [u8],
     /// Properties of its launch.
     pub(super) properties: Vec<(&'a str, Value<'a>)>,
+    /// The bits of ids that say which trace of the file they belong to.
+    pub(super) part: u64,
 }
 
 /// Details of work whose names gputrail knows.
@@ -73,7 +75,7 @@ impl Details {
 impl WorkEvent<'_> {
     /// Event ids of the work that it waited for.
     pub fn waits(&self) -> impl Iterator<Item = u64> {
-        numbers_of(self.bytes, stage::EVENT_WAIT_IDS)
+        numbers_of(self.bytes, stage::EVENT_WAIT_IDS).map(|id| id ^ self.part)
     }
 }
 
@@ -98,12 +100,13 @@ impl<'a> Resolving<'a, '_> {
             kernel_entry: &[],
             bytes,
             properties: Vec::new(),
+            part: self.part,
         };
         let mut own_name = None;
         let mut fields = MessageFields::new(bytes);
         for field in fields.by_ref() {
             match (field.number, field.value) {
-                (stage::EVENT_ID, FieldValue::Number(id)) => event.event = Some(id),
+                (stage::EVENT_ID, FieldValue::Number(id)) => event.event = Some(id ^ self.part),
                 (stage::DURATION, FieldValue::Number(duration)) => event.duration = Some(duration),
                 (stage::CONTEXT, FieldValue::Number(number)) => {
                     let context = self.entry(table::GRAPHICS_CONTEXTS, number);

@@ -1,26 +1,28 @@
 //! Declarations ahead of all events: the trace, processes, devices; and the tracks of lanes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 
 use serde_json::Value as Json;
 
-use crate::import::chrome::collect::{Collected, Id, LaneKey, MetadataNames};
+use crate::import::chrome::collect::{Collected, LaneKey, MAX_DEVICES, MetadataNames};
+use crate::import::chrome::ids::{Id, ProcessText};
 use crate::import::chrome::strings::Strings;
+use crate::import::chrome::xla;
 use crate::import::{InputFile, InputFormat};
 use gputrail_record::{Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
     Agent, AgentIndex, LATEST, Machine, Parent, Process, ProcessIndex, Stream, SystemClocks,
-    TraceHeader, Track, TrackIndex, TrackKind,
+    TraceHeader, Track, TrackIndex, TrackKind, UNKNOWN_DEVICE,
 };
 
 /// Ids of processes and threads that the file gives none the system could have.
 const INVENTED: u32 = 0x6000_0000;
-/// Most devices.
-const MAX_DEVICES: i64 = 1 << 10;
 /// Times after this are those of day, ns: 2001-09-09.
 const TIME_OF_DAY: i128 = 1_000_000_000_000_000_000;
+/// The name of a row of events that name no thread.
+const NO_THREAD: &str = "events of no thread";
 /// Longest value of a field that becomes an attribute of the trace.
 const MAX_ATTRIBUTE: usize = 4096;
 
@@ -31,6 +33,8 @@ pub(super) struct Declared {
     shift: i128,
     lanes: Vec<Declaration>,
     processes: BTreeMap<Id, ProcessIndex>,
+    /// The first process of each rank that is named in the text of an id.
+    ranks: HashMap<String, ProcessIndex>,
     /// Tracks of processes that have a text for their id.
     groups: HashMap<Id, TrackIndex>,
     /// The process of device work whose call is not in the file.
@@ -76,6 +80,11 @@ impl Declared {
             (Some((process, _)), _) | (None, Parent::Process(process)) => Some(process),
             _ => None,
         }
+    }
+
+    /// The process with an id of the file.
+    pub fn process_of(&self, pid: Id) -> Option<ProcessIndex> {
+        self.processes.get(&pid).copied()
     }
 
     /// The device and stream of a lane.
@@ -146,7 +155,7 @@ pub(super) fn declare<'s>(
     let first = i128::from(collected.first.unwrap_or(0)) + base.unwrap_or(0);
     let is_object = source.head().trim_ascii_start().starts_with(b"{");
     if !collected.is_whole && is_object && base.is_none() && first <= TIME_OF_DAY {
-        let reason = "file that is cut: its end, where PyTorch writes the base of all times (baseTimeNanoseconds), is missing; times count from an unknown begin, and are not placed beside other files";
+        let reason = "file that is cut or damaged: its end, where PyTorch writes the base of all times (baseTimeNanoseconds), could not be read; times count from an unknown begin, and are not placed beside other files";
         collected.report.remark(collected.file, reason, None);
     }
     let base = base.unwrap_or(0);
@@ -207,12 +216,14 @@ pub(super) fn declare<'s>(
     let rank = field("distributedInfo")
         .and_then(|info| info.get("rank"))
         .and_then(whole);
+    let rank = rank.filter(|_| !collected.has_other_ranks);
     let rank = rank.map_or(String::new(), |rank| format!("rank {rank}"));
 
     let mut declared = Declared {
         shift,
         lanes: Vec::new(),
         processes: BTreeMap::new(),
+        ranks: HashMap::new(),
         groups: HashMap::new(),
         main: None,
         has_hip: collected.has_hip,
@@ -236,8 +247,25 @@ fn parsed(fields: &[(String, String)]) -> Vec<(&str, Json)> {
 
 fn whole(value: &Json) -> Option<i128> {
     match value {
-        Json::String(text) => text.parse().ok(),
+        Json::String(text) => text.trim().parse().ok(),
         value => value.as_i64().map(i128::from),
+    }
+}
+
+/// What the id of a process says.
+fn text_of<'c>(collected: &'c Collected<'_>, pid: Id) -> ProcessText<'c> {
+    if let Some(device) = xla::device_of(collected, pid) {
+        return ProcessText {
+            rank: "",
+            number: Some(device),
+        };
+    }
+    match pid {
+        Id::Number(number) => ProcessText {
+            rank: "",
+            number: u32::try_from(number).ok(),
+        },
+        Id::Text(text) => ProcessText::of(collected.strings.text(text)),
     }
 }
 
@@ -249,7 +277,8 @@ fn is_device(collected: &Collected<'_>, pid: Id) -> bool {
         .get(&pid)
         .and_then(|one| one.labels.as_deref());
     let labelled = labels.is_some_and(|labels| labels.starts_with("GPU"));
-    matches!(pid, Id::Number(0..)) && activity.host == 0 && (activity.device > 0 || labelled)
+    let labelled = labelled && text_of(collected, pid).number.is_some();
+    activity.host == 0 && (activity.device > 0 || labelled)
 }
 
 /// The devices: those that the file describes, and all that have work.
@@ -260,12 +289,14 @@ fn agents(collected: &Collected<'_>, properties: Option<&Json>) -> Vec<Agent> {
         .flatten()
         .filter_map(|device| Some((device.get("id")?.as_i64()?, device)))
         .collect();
-    let working = collected.activity.keys().filter_map(|pid| match pid {
-        Id::Number(number) if is_device(collected, *pid) => Some(*number),
-        _ => None,
-    });
-    let ids = described.keys().copied().chain(working);
-    let count = ids.filter(|id| (0..MAX_DEVICES).contains(id)).max();
+    let devices = collected.activity.keys();
+    let devices = devices.filter(|pid| is_device(collected, **pid));
+    let working = devices.filter_map(|pid| text_of(collected, *pid).number.map(i64::from));
+    let named = collected
+        .last_device
+        .and_then(|last| i64::try_from(last).ok());
+    let ids = described.keys().copied().chain(working).chain(named);
+    let count = ids.filter(|id| (0..MAX_DEVICES as i64).contains(id)).max();
     let count = count.map_or(0, |last| last + 1);
     let agent = |id: i64| {
         let properties = described.get(&id).and_then(|device| device.as_object());
@@ -278,7 +309,7 @@ fn agents(collected: &Collected<'_>, properties: Option<&Json>) -> Vec<Agent> {
         let attributes = properties.into_iter().flatten();
         let attributes = attributes.filter(|(key, _)| *key != "name" && *key != "id");
         Agent {
-            title: format!("GPU {id}"),
+            title: xla::title(collected, id).unwrap_or_else(|| format!("GPU {id}")),
             attributes: attributes
                 .map(|(key, value)| (key.clone(), text(value)))
                 .collect(),
@@ -288,6 +319,20 @@ fn agents(collected: &Collected<'_>, properties: Option<&Json>) -> Vec<Agent> {
         }
     };
     (0..count).map(agent).collect()
+}
+
+/// Whether the events of an id are those of a process. Texts are names of rows, unless a process has an id in them, or calls.
+fn is_process(collected: &Collected<'_>, pid: Id) -> bool {
+    let has_calls = collected
+        .activity
+        .get(&pid)
+        .is_some_and(|activity| activity.host > 0);
+    let is_named = match pid {
+        Id::NO_PROCESS => false,
+        Id::Number(_) => true,
+        Id::Text(_) => text_of(collected, pid).number.is_some(),
+    };
+    has_calls || is_named && !is_device(collected, pid)
 }
 
 /// Declares the processes that have events, in the order that the file gives.
@@ -300,21 +345,31 @@ fn declare_processes(
     let none = MetadataNames::default();
     let described = |pid: &Id| collected.processes.get(pid).unwrap_or(&none);
     let mut pids: Vec<Id> = collected.activity.keys().copied().collect();
-    pids.retain(|pid| matches!(pid, Id::Number(_)) && !is_device(collected, *pid));
-    if pids.is_empty() {
-        // Work of devices only: it needs a process all the same.
-        let first = collected
-            .activity
-            .keys()
-            .find(|pid| is_device(collected, **pid));
-        pids.extend(first.copied());
+    pids.retain(|pid| is_process(collected, *pid));
+    // Work of devices only: it needs a process all the same, for each rank.
+    let ranks: HashSet<&str> = pids
+        .iter()
+        .map(|pid| text_of(collected, *pid).rank)
+        .collect();
+    let has_rank =
+        |pid: &Id| matches!(pid, Id::Text(_)) && text_of(collected, *pid).number.is_some();
+    let has_ranks = pids.iter().any(has_rank);
+    let mut alone: BTreeMap<&str, Id> = BTreeMap::new();
+    let activity = collected.activity.keys();
+    for pid in activity.filter(|pid| is_device(collected, **pid)) {
+        let rank = text_of(collected, *pid).rank;
+        if pids.is_empty() || has_ranks && !rank.is_empty() && !ranks.contains(rank) {
+            alone.entry(rank).or_insert(*pid);
+        }
     }
+    pids.extend(alone.into_values());
     pids.sort_by_key(|pid| (described(pid).order.unwrap_or(0), *pid));
+    let mut used = HashSet::new();
     for (place, pid) in (0..).zip(&pids) {
-        let Id::Number(number) = *pid else { continue };
+        let text = text_of(collected, *pid);
         let described = described(pid);
-        let known = u32::try_from(number).ok();
-        let known = known.filter(|id| (1..INVENTED).contains(id));
+        let known = text.number.filter(|id| (1..INVENTED).contains(id));
+        let known = known.filter(|id| used.insert(*id));
         let index = ProcessIndex(place);
         let is_rank = |labels: &&str| labels.starts_with("rank ");
         let own_rank = described.labels.as_deref().filter(is_rank);
@@ -324,8 +379,18 @@ fn declare_processes(
             }
             (Some(name), _) => name.clone(),
             (None, Some(labels)) => labels.clone(),
-            (None, None) => format!("process {number}"),
+            (None, None) => match *pid {
+                Id::Number(number) => format!("process {number}"),
+                Id::NONE => "process without an id".to_owned(),
+                Id::Text(text) => collected.strings.text(text).to_owned(),
+            },
         };
+        let of_text = match text.rank {
+            rank if text.number.is_none() || rank.is_empty() => String::new(),
+            rank if rank.bytes().all(|byte| byte.is_ascii_digit()) => format!("rank {rank}"),
+            rank => rank.to_owned(),
+        };
+        let rank = if of_text.is_empty() { rank } else { &of_text };
         stream.consumer.process(
             index,
             &Process {
@@ -337,6 +402,10 @@ fn declare_processes(
             },
         )?;
         declared.processes.insert(*pid, index);
+        if !text.rank.is_empty() {
+            let rank = text.rank.to_owned();
+            declared.ranks.entry(rank).or_insert(index);
+        }
     }
     let most = pids.iter().max_by_key(|pid| collected.activity[*pid].host);
     declared.main = most.map(|pid| declared.processes[pid]);
@@ -411,18 +480,32 @@ fn declaration(
             declaration.order = described.and_then(|thread| thread.order);
             let name = described.and_then(|thread| thread.name.clone());
             let name = name.map(|name| name.trim_end().to_owned());
-            if let (Id::Number(device), true) = (pid, is_device(collected, pid)) {
-                let main = declared.main.map(Parent::Process);
-                declaration.parent = main.unwrap_or(Parent::Trace);
+            if is_device(collected, pid) {
+                let text = text_of(collected, pid);
+                let home = collected.correlations.home_of_device(pid);
+                let home = home.and_then(|home| declared.process_of(home));
+                let home = home.or(declared.process_of(pid));
+                let home = home.or(declared.ranks.get(text.rank).copied());
+                let home = home.or(declared.main).map(Parent::Process);
+                declaration.parent = home.unwrap_or(Parent::Trace);
                 let stream = name.unwrap_or_else(|| format!("stream {}", show(tid, strings)));
                 let category = strings.text(category);
-                declaration.name = match tid {
-                    Id::Number(..0) => format!("GPU {device} · {category}"),
-                    _ => format!("GPU {device} · {stream} · {category}"),
+                let device = match text.number {
+                    Some(device) => xla::title(collected, device.into())
+                        .unwrap_or_else(|| format!("GPU {device}")),
+                    None => UNKNOWN_DEVICE.to_owned(),
                 };
+                declaration.name = match tid {
+                    Id::Number(..0) => format!("{device} · {category}"),
+                    _ => format!("{device} · {stream} · {category}"),
+                };
+                let device = text.number.map_or(-1, i64::from);
                 let tid = match tid {
                     Id::Number(tid) => tid,
-                    Id::Text(_) => -1,
+                    Id::Text(text) => {
+                        let number = ProcessText::of(strings.text(text)).number;
+                        number.map_or(-1, i64::from)
+                    }
                 };
                 declaration.device = Some((device, tid));
                 declaration.order = None;
@@ -430,18 +513,17 @@ fn declaration(
             }
             match declared.processes.get(&pid) {
                 Some(process) => {
+                    // Viewers show larger ids as negative ones.
                     let known = match tid {
-                        Id::Number(tid) => u32::try_from(tid)
-                            .or_else(|_| i32::try_from(tid).map(|tid| tid as u32))
-                            .ok(),
+                        Id::Number(tid) => i32::try_from(tid).ok().filter(|tid| *tid > 0),
                         Id::Text(_) => None,
                     };
-                    let known = known.filter(|tid| *tid != 0);
-                    let is_own = matches!(tid, Id::Number(1..));
+                    let known = known.map(i32::unsigned_abs);
                     let name = match (name, known) {
                         (Some(name), _) => name,
-                        (None, Some(_)) if is_own => String::new(),
-                        (None, _) => format!("thread {}", show(tid, strings)),
+                        (None, Some(_)) => String::new(),
+                        (None, None) if tid == Id::NONE => NO_THREAD.to_owned(),
+                        (None, None) => format!("thread {}", show(tid, strings)),
                     };
                     let tid = known.unwrap_or(INVENTED + number as u32);
                     declaration.parent = Parent::Process(*process);
@@ -450,9 +532,14 @@ fn declaration(
                 }
                 None => {
                     declaration.parent = group(pid, collected, declared, stream)?;
-                    declaration.name = name.unwrap_or_else(|| show(tid, strings));
+                    let shown = show(tid, strings);
+                    declaration.name = match name {
+                        Some(name) => name,
+                        None if pid == Id::NO_PROCESS => format!("no process · thread {shown}"),
+                        None => shown,
+                    };
                     if declaration.name.is_empty() {
-                        declaration.name = "events of no thread".to_owned();
+                        declaration.name = NO_THREAD.to_owned();
                     }
                 }
             }

@@ -1,16 +1,13 @@
 //! Lanes while their slices are passed on.
 
-use gputrail_trace::model::{FlowPoint, TrackIndex};
+use gputrail_trace::model::{EventId, FlowPoint, TrackIndex};
 
 /// A lane: slices in one or more rows, so that those of one row nest.
 #[derive(Debug, Default)]
 pub(super) struct SliceLane {
     pub rows: Vec<SliceRow>,
-    /// The slice that comes next. It waits, since the flows that pass through it and whether others are inside it is known
-    /// from the event behind it.
+    /// The slice that comes next. It waits, since whether others are inside it is known from the event behind it.
     pub held: Option<DelayedSlice>,
-    /// Flows that belong to the next slice.
-    pub pending: Vec<FlowPoint>,
     /// A buffer for a slice that waits.
     pub spare: Vec<u8>,
 }
@@ -40,7 +37,7 @@ pub(super) struct BegunSlice {
     pub end: i64,
     /// Its id, or 0.
     pub id: u64,
-    /// Flows that pass through it and became known since it began.
+    /// Flows that pass through its end.
     pub flows: Vec<FlowPoint>,
 }
 
@@ -54,5 +51,9 @@ pub(super) struct DelayedSlice {
     pub end: i64,
     /// Its record.
     pub bytes: Vec<u8>,
+    /// Flows that pass through its begin, and through its end.
     pub flows: Vec<FlowPoint>,
+    pub end_flows: Vec<FlowPoint>,
+    /// The work that it submitted, if it is a call.
+    pub submitted: Vec<EventId>,
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use super::Emitter;
 use crate::import::chrome::arguments::{self, NamedValues, OwnedValue};
-use crate::import::chrome::collect::GRAPH;
+use crate::import::chrome::categories::GRAPH;
 use crate::import::chrome::record::{EventRecord, NONE, flag};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ThreadId};
@@ -14,7 +14,7 @@ use gputrail_trace::model::{
     Work, WorkKind,
 };
 
-/// Most calls whose work has not come.
+/// Most pieces of work that have a call and have not come, and most calls that may have launched graphs.
 const MAX_WAITING: usize = 1 << 20;
 /// Most names of work that stand in the records themselves.
 const MAX_OWN_NAMES: usize = 1 << 16;
@@ -28,20 +28,22 @@ enum FileQueue {
     Launches(usize),
 }
 
-/// A call whose work has not all come.
+/// The call that caused work.
 #[derive(Copy, Clone, Debug)]
-struct IncompleteCall {
+struct Caller {
+    process: ProcessIndex,
     thread: ThreadId,
     start: Nanos,
-    /// Pieces of work that are still to come.
-    left: usize,
 }
 
 /// Device work while it is passed on.
 #[derive(Debug, Default)]
 pub(super) struct DeviceWork {
     queues: HashMap<(ProcessIndex, i64, FileQueue), QueueIndex>,
-    callers: NumberMap<u64, (ProcessIndex, IncompleteCall)>,
+    /// The calls of work that has not come, by its event id.
+    callers: NumberMap<u32, Caller>,
+    /// The calls of launches of graphs, by correlation id.
+    launchers: NumberMap<u64, Caller>,
     own_names: HashMap<Box<str>, u64>,
 }
 
@@ -51,38 +53,38 @@ pub(super) fn event_id(id: u32) -> EventId {
 }
 
 impl DeviceWork {
-    /// A call that causes `count` pieces of work.
+    /// The call that causes work, which has not come yet.
     pub fn called(
+        &mut self,
+        event: u32,
+        (process, thread): (ProcessIndex, ThreadId),
+        start: Nanos,
+    ) {
+        if self.callers.len() < MAX_WAITING {
+            let caller = Caller {
+                process,
+                thread,
+                start,
+            };
+            self.callers.insert(event, caller);
+        }
+    }
+
+    /// A call that causes the nodes of a graph.
+    pub fn launched(
         &mut self,
         correlation: u64,
         (process, thread): (ProcessIndex, ThreadId),
         start: Nanos,
-        count: usize,
     ) {
-        if count > 0 && self.callers.len() < MAX_WAITING {
-            let caller = IncompleteCall {
+        if self.launchers.len() < MAX_WAITING {
+            let caller = Caller {
+                process,
                 thread,
                 start,
-                left: count,
             };
-            self.callers.insert(correlation, (process, caller));
+            self.launchers.insert(correlation, caller);
         }
-    }
-
-    /// The call that caused work.
-    fn caller(&mut self, correlation: u64) -> Option<(ProcessIndex, IncompleteCall)> {
-        let (process, caller) = self.callers.get_mut(&correlation)?;
-        caller.left -= 1;
-        let found = (*process, *caller);
-        if caller.left == 0 {
-            self.callers.remove(&correlation);
-        }
-        Some(found)
-    }
-
-    /// The call that launched a graph, whose nodes are still to come.
-    fn caller_of_launch(&self, correlation: u64) -> Option<(ProcessIndex, IncompleteCall)> {
-        self.callers.get(&correlation).copied()
     }
 }
 
@@ -108,9 +110,9 @@ fn signed(value: &OwnedValue<'_>) -> Option<i64> {
     match value {
         OwnedValue::Plain(Value::Uint(number)) => i64::try_from(*number).ok(),
         OwnedValue::Plain(Value::Int(number)) => Some(*number),
-        OwnedValue::Text(text) => match text.strip_prefix("0x") {
+        OwnedValue::Text(text) => match text.trim().strip_prefix("0x") {
             Some(digits) => i64::from_str_radix(digits, 16).ok(),
-            None => text.parse().ok(),
+            None => text.trim().parse().ok(),
         },
         _ => None,
     }
@@ -208,19 +210,29 @@ impl Emitter<'_> {
         let (lane_device, lane_stream) = self.declared.device(number).unwrap_or((0, 0));
         let device = known.device.unwrap_or(lane_device);
         let stream = known.stream.unwrap_or(lane_stream);
+        let event = u32::try_from(record.head.id).ok();
         let caller = match kind {
-            WorkKind::Graph => self.work.caller_of_launch(known.correlation),
-            _ => self.work.caller(known.correlation),
+            WorkKind::Graph => self.work.launchers.get(&known.correlation).copied(),
+            _ => event.and_then(|event| self.work.callers.remove(&event)),
         };
-        let process = caller.map(|(process, _)| process);
+        if caller.is_none()
+            && event.is_some_and(|event| self.correlations.is_unsure(event, known.correlation))
+        {
+            let reason = "device work whose correlation id calls of several processes have: tied to none of them";
+            let offset = Some(record.head.offset);
+            self.report.remark(self.file, reason, offset);
+        }
+        let home = event.and_then(|event| self.correlations.home(event));
+        let home = home.and_then(|home| self.declared.process_of(home));
+        let process = caller.map(|caller| caller.process);
         let process = process
+            .or(home)
             .or(self.declared.process(number))
             .or(self.declared.main);
         let Some(process) = process else {
             self.lost("device work without a process", &record.head);
             return Ok(());
         };
-        let caller = caller.map(|(_, caller)| caller);
         let key = match (kind, known.graph) {
             (WorkKind::Graph, _) => FileQueue::Launches(number),
             (_, 0) => FileQueue::Stream(stream),
@@ -249,7 +261,7 @@ impl Emitter<'_> {
             process,
             thread: caller.map_or(ThreadId::NONE, |caller| caller.thread),
             correlation: CorrelationId(known.correlation),
-            event: u32::try_from(record.head.id).ok().map(event_id),
+            event: event.map(event_id),
             agent: self.declared.agent(device),
             queue,
             stream: stream as u32,

@@ -6,7 +6,7 @@ use super::limits::MAX_IDS;
 use super::stages::{StageOfWork, launch_in};
 use crate::arguments::StoredArguments;
 use crate::model::{AgentIndex, EventId, Launch, ProcessIndex, QueueIndex, Value, WorkSamples};
-use crate::perfetto::reader::{FieldValue, MessageFields};
+use crate::perfetto::reader::{FieldValue, MessageFields, WorkEvent};
 use crate::perfetto::schema::field::gpu_render_stage_event::{self as stage, extra_data};
 use gputrail_record::{CorrelationId, Nanos, ThreadId};
 
@@ -75,10 +75,10 @@ impl HeldWork {
     }
 
     /// Reads the fields that [`WorkEvent`] does not have. Returns the number of ids for which there is no room.
-    pub fn read(&mut self, event: &[u8]) -> u64 {
+    pub fn read(&mut self, event: &WorkEvent<'_>) -> u64 {
         let mut leading = (None, 0, String::new());
         let mut left_out = 0;
-        for field in MessageFields::new(event) {
+        for field in MessageFields::new(event.bytes) {
             match (field.number, field.value) {
                 (stage::EXTRA_DATA, FieldValue::Bytes(message)) => {
                     let (name, value) = extra(message);
@@ -105,7 +105,7 @@ impl HeldWork {
                     let waits = &mut self.details().waits;
                     for wait in field.numbers() {
                         if waits.len() < MAX_IDS {
-                            waits.push(EventId(wait))
+                            waits.push(EventId(wait ^ event.part))
                         } else {
                             left_out += 1
                         }

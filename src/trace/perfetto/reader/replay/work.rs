@@ -49,7 +49,7 @@ impl Replaying<'_> {
             status: 0,
             details: None,
         };
-        let ids = held.read(event.bytes);
+        let ids = held.read(event);
         if ids > 0 {
             self.leave_out(
                 "id of work that it waited for beyond 1,048,576 of them",
