@@ -7,13 +7,13 @@
 //! The recording is one of `gputrail record` whose program is this command again (`attach-here`): it attaches, waits, and detaches, so
 //! that AMD's library is in a process of its own.
 
+use crate::Carried;
 use crate::cli::{Attach, AttachHere, Cli, Command};
 use crate::control;
 use crate::failure::Failure;
 use crate::messages::say;
 use crate::record;
 use crate::signals::Signals;
-use crate::Carried;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Parser;
 use gputrail_buffer::platform::environment::PASSED_ON;
@@ -36,7 +36,11 @@ const TOOL_VARIABLE: &str = "ROCPROF_ATTACH_TOOL_LIBRARY";
 /// The name of the thread that takes attachers.
 const THREAD: &str = "rocp-bg-attach";
 /// What a program of ROCm has loaded.
-const RUNTIMES: [&str; 3] = ["libamdhip64.so", "libhsa-runtime64.so", "librocprofiler-register.so"];
+const RUNTIMES: [&str; 3] = [
+    "libamdhip64.so",
+    "libhsa-runtime64.so",
+    "librocprofiler-register.so",
+];
 /// ROCm's folder where nothing names it.
 const ROCM: &str = "/opt/rocm";
 /// How long the SDK may keep what has completed: two rounds of its delivery.
@@ -55,7 +59,9 @@ pub fn run(arguments: Attach, carried: Carried) -> Result<u8, Failure> {
     if let Some(duration) = arguments.attached_for {
         words.push(duration.as_millis().to_string().into());
     }
-    let Command::Record(mut recorded) = Cli::try_parse_from(words).map_err(|error| anyhow!(error))?.command
+    let Command::Record(mut recorded) = Cli::try_parse_from(words)
+        .map_err(|error| anyhow!(error))?
+        .command
     else {
         return Err(anyhow!("cannot record").into());
     };
@@ -93,12 +99,16 @@ fn look_at(pid: u32) -> Result<()> {
              ROCP_TOOL_ATTACH=1. Or {INSTEAD}"
         );
     }
-    places(pid).iter().find_map(|path| open(path)).map(drop).ok_or_else(|| {
-        anyhow!(
-            "{} is not found, which rocprofiler-sdk 1.1 and later have: {INSTEAD}",
-            LIBRARIES[0]
-        )
-    })
+    places(pid)
+        .iter()
+        .find_map(|path| open(path))
+        .map(drop)
+        .ok_or_else(|| {
+            anyhow!(
+                "{} is not found, which rocprofiler-sdk 1.1 and later have: {INSTEAD}",
+                LIBRARIES[0]
+            )
+        })
 }
 
 /// Where AMD's library may be: beside the runtimes of the process, in ROCm's folder, and where the loader finds it.
@@ -117,7 +127,10 @@ fn places(pid: u32) -> Vec<PathBuf> {
         .iter()
         .flat_map(|folder| LIBRARIES.map(|name| folder.join(name)));
     let by_loader = LIBRARIES.map(PathBuf::from);
-    in_folders.filter(|path| path.exists()).chain(by_loader).collect()
+    in_folders
+        .filter(|path| path.exists())
+        .chain(by_loader)
+        .collect()
 }
 
 fn open(path: &Path) -> Option<Library> {
@@ -139,7 +152,9 @@ fn why(status: c_int) -> &'static str {
         2 => "it is attached to already, by this or another tool",
         3 => "AMD's library does not support this processor",
         4 => "the system call ptrace fails, as it does under a debugger",
-        5 => "the system does not permit ptrace: run as the program's user, and set kernel.yama.ptrace_scope to 0, or run as root",
+        5 => {
+            "the system does not permit ptrace: run as the program's user, and set kernel.yama.ptrace_scope to 0, or run as root"
+        }
         6 => "the process has ended",
         _ => "AMD's library says on standard error why",
     }
@@ -161,10 +176,16 @@ pub fn run_here(arguments: &AttachHere) -> Result<u8, Failure> {
     let status = unsafe { attach(pid as c_int) };
     if status != 0 {
         let why = why(status);
-        return Err(anyhow!("cannot attach to process {pid}: {why} (rocattach status {status})").into());
+        return Err(
+            anyhow!("cannot attach to process {pid}: {why} (rocattach status {status})").into(),
+        );
     }
     say!("attached to process {pid}; Ctrl-C ends the recording, and the program goes on");
-    let has_ended = wait(&signals, &target, arguments.milliseconds.map(Duration::from_millis));
+    let has_ended = wait(
+        &signals,
+        &target,
+        arguments.milliseconds.map(Duration::from_millis),
+    );
     if !has_ended {
         // No new call or work; what has completed is delivered until the process is left.
         if let Some(parent) = rustix::process::getppid()
@@ -191,9 +212,13 @@ fn pass_on() -> Result<()> {
     // The process goes on to name the library to programs that it starts: it must stay when the session has ended. That in the
     // user's cache does, and the session's folder has a link to it.
     let session = library.parent().map(Path::to_owned).unwrap_or_default();
-    let library = library.canonicalize().context("the library cannot be found")?;
+    let library = library
+        .canonicalize()
+        .context("the library cannot be found")?;
     if library.starts_with(&session) {
-        bail!("attaching needs a folder in which the library stays: set XDG_CACHE_HOME to one to which only you can write");
+        bail!(
+            "attaching needs a folder in which the library stays: set XDG_CACHE_HOME to one to which only you can write"
+        );
     }
     let ours: Vec<(OsString, OsString)> = std::env::vars_os()
         .filter(|(name, _)| name.as_bytes().starts_with(b"GPUTRAIL_"))

@@ -335,8 +335,8 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         for name in [
-            "record", "attach", "convert", "demo", "merge", "view", "info", "check", "summary", "hotspots",
-            "library",
+            "record", "attach", "convert", "demo", "merge", "view", "info", "check", "summary",
+            "hotspots", "library",
         ] {
             let help = command
                 .find_subcommand_mut(name)

@@ -43,7 +43,13 @@ impl StandIns {
             version,
         };
         let soname = stand_ins.soname();
-        let sdk = ["sdk.c", "tracing.c", "sampling.c", "counting.c", "functions.c"];
+        let sdk = [
+            "sdk.c",
+            "tracing.c",
+            "sampling.c",
+            "counting.c",
+            "functions.c",
+        ];
         stand_ins.library(&sdk, soname);
         stand_ins.library(&["runtime.c", "functions.c"], RUNTIME);
         stand_ins.compile(&["program.c"], &stand_ins.program, &[]);
@@ -217,12 +223,16 @@ fn calls_and_work_are_those_that_each_version_of_the_stand_in_says_it_told() {
 
         let told = counted(log.of("call").map(|call| &call[1][..]));
         let found = recorded.calls.iter();
-        let found = counted(found.map(|call| recorded.metadata.operation(call.operation).to_string()));
+        let found =
+            counted(found.map(|call| recorded.metadata.operation(call.operation).to_string()));
         assert_eq!(found, told, "{version}");
         assert_eq!(found["hipModuleLaunchKernel"], 33, "{version}");
         let failed = recorded.calls.iter().filter(|call| call.return_code != 0);
-        let failed = counted(failed.map(|call| recorded.metadata.operation(call.operation).to_string()));
-        let told = log.of("call").filter(|call| call[7] != "0" && !call[1].starts_with("roctx"));
+        let failed =
+            counted(failed.map(|call| recorded.metadata.operation(call.operation).to_string()));
+        let told = log
+            .of("call")
+            .filter(|call| call[7] != "0" && !call[1].starts_with("roctx"));
         assert_eq!(failed, counted(told.map(|call| &call[1][..])), "{version}");
 
         // Names, times, sizes, and the call that enqueued it, of each kernel.
@@ -248,7 +258,12 @@ fn calls_and_work_are_those_that_each_version_of_the_stand_in_says_it_told() {
                 let workgroup = one.workgroup.map(u64::from);
                 let sizes = format!("{} {} {local}", list(one.grid), list(workgroup));
                 let (times, name) = (recorded.times(one.work.id), recorded.kernel(one));
-                (times, name.to_owned(), sizes, recorded.call(one.work.correlation))
+                (
+                    times,
+                    name.to_owned(),
+                    sizes,
+                    recorded.call(one.work.correlation),
+                )
             })
             .collect();
         (told.sort(), found.sort());
@@ -292,7 +307,14 @@ fn allocations_arguments_registers_streams_and_scratch_memory_are_recorded() {
     needs!(allocations_arguments_registers_streams_and_scratch_memory_are_recorded: Need::Program("cc"));
     for version in VERSIONS {
         let stand_ins = StandIns::new(version);
-        let options = ["--capture", "--kind=api", "--kind=kernel-dispatch", "--kind=memory-allocation", "--kind=overhead", "--kind=arguments"];
+        let options = [
+            "--capture",
+            "--kind=api",
+            "--kind=kernel-dispatch",
+            "--kind=memory-allocation",
+            "--kind=overhead",
+            "--kind=arguments",
+        ];
         well(&mut stand_ins.record(&options, "", &["3"]));
         let recorded = Recorded::of(stand_ins.dir());
 
@@ -301,13 +323,20 @@ fn allocations_arguments_registers_streams_and_scratch_memory_are_recorded() {
         };
         for allocated in [one, other] {
             assert_eq!(allocated.operation, AllocationOperation::ALLOCATE);
-            assert_eq!((allocated.bytes, allocated.memory), (4096, MemoryKind::DEVICE));
+            assert_eq!(
+                (allocated.bytes, allocated.memory),
+                (4096, MemoryKind::DEVICE)
+            );
             let call = recorded.call(allocated.correlation);
             assert_eq!(call, "hsa_amd_memory_pool_allocate", "{version}");
             assert!(allocated.agent.is_some() && allocated.start <= allocated.end);
         }
         assert_eq!(freed.operation, AllocationOperation::FREE);
-        assert_eq!((freed.address, freed.bytes), (other.address, 4096), "{version}");
+        assert_eq!(
+            (freed.address, freed.bytes),
+            (other.address, 4096),
+            "{version}"
+        );
 
         // Learned from the first call of a function.
         let of = |name: &str| {
@@ -315,7 +344,11 @@ fn allocations_arguments_registers_streams_and_scratch_memory_are_recorded() {
             all.map(|(_, values)| &values[..]).collect::<Vec<_>>()
         };
         for values in of("hipModuleLaunchKernel").iter().take(3) {
-            assert_eq!(values[1..8], [4, 2, 1, 128, 1, 1, 0], "{version}: {values:?}");
+            assert_eq!(
+                values[1..8],
+                [4, 2, 1, 128, 1, 1, 0],
+                "{version}: {values:?}"
+            );
         }
         assert_eq!(of("hipMalloc").first().map(|values| values[1]), Some(4096));
         let copies = of("hipMemcpy");
@@ -323,7 +356,8 @@ fn allocations_arguments_registers_streams_and_scratch_memory_are_recorded() {
 
         let kernel = |name: &str| {
             let mut all = recorded.dispatches.iter();
-            *all.find(|one| recorded.kernel(one) == name).expect("a kernel")
+            *all.find(|one| recorded.kernel(one) == name)
+                .expect("a kernel")
         };
         let (saxpy, scale) = (kernel("saxpy"), kernel("_Z5scalePff"));
         let registers = [saxpy, scale].map(|one| (one.registers, one.private_memory));
@@ -363,13 +397,28 @@ fn faults_of_the_sdk_neither_disturb_the_program_nor_pass_silently() {
         ("in_file", 5, 6, ""),
         ("twice", 5, 6, ""),
         ("inverted", 5, 6, ""),
-        ("dropped", 5, 6, "ROCm: 3 records dropped by rocprofiler-sdk"),
+        (
+            "dropped",
+            5,
+            6,
+            "ROCm: 3 records dropped by rocprofiler-sdk",
+        ),
         ("never", 0, 6, "no record of"),
-        ("refuse:KERNEL_DISPATCH", 0, 6, "records no kernels: this version of rocprofiler-sdk does not have it"),
+        (
+            "refuse:KERNEL_DISPATCH",
+            0,
+            6,
+            "records no kernels: this version of rocprofiler-sdk does not have it",
+        ),
         ("refuse:HIP_RUNTIME_API", 5, 0, "records no calls of hip: "),
         ("refuse:CODE_OBJECT", 0, 6, "records no names of kernels: "),
         ("locked", 0, 0, "CONFIGURATION_LOCKED"),
-        ("conflict", 0, 0, "leave other profilers out of ROCP_TOOL_LIBRARIES"),
+        (
+            "conflict",
+            0,
+            0,
+            "leave other profilers out of ROCP_TOOL_LIBRARIES",
+        ),
     ];
     for version in [600, NEWEST] {
         let stand_ins = StandIns::new(version);
@@ -379,7 +428,11 @@ fn faults_of_the_sdk_neither_disturb_the_program_nor_pass_silently() {
             let info = well(&mut stand_ins.dir().gputrail(["info", "run.pftrace"])).text();
             let check = run(&mut stand_ins.dir().gputrail(["check", "run.pftrace"]));
             if words.is_empty() {
-                assert!(ended.stderr.contains("nothing was lost"), "{fault}: {}", ended.stderr);
+                assert!(
+                    ended.stderr.contains("nothing was lost"),
+                    "{fault}: {}",
+                    ended.stderr
+                );
                 assert!(info.contains("nothing is missing"), "{fault}: {info}");
                 assert_eq!(check.code(), 0, "{fault}: {}", check.text());
             } else {
@@ -428,8 +481,13 @@ fn another_tool_works_beside_the_recording_wherever_it_comes_from() {
         variable.env("ROCP_TOOL_LIBRARIES", &other);
         let mut colon = stand_ins.record(&[], "", &["5"]);
         colon.env("ROCP_TOOL_LIBRARIES", format!("{}:", other.display()));
-        let mut program = stand_ins.dir().gputrail(["record", "-o", "run.pftrace", "--"]);
-        program.arg(&linked).arg(stand_ins.dir().join(RUNTIME)).arg("5");
+        let mut program = stand_ins
+            .dir()
+            .gputrail(["record", "-o", "run.pftrace", "--"]);
+        program
+            .arg(&linked)
+            .arg(stand_ins.dir().join(RUNTIME))
+            .arg("5");
         for command in [&mut variable, &mut colon, &mut program] {
             stand_ins.prepare(command, "");
             let ended = well(command);
@@ -469,7 +527,12 @@ fn programs_that_use_little_of_rocm_run_as_without_us() {
             // A kernel that runs when the program ends is there, or missing and said to be.
             let words = "MISSING: no record of 1 operation";
             let is_missing = mode == "unfinished" && ended.stderr.contains(words);
-            assert_eq!(trace.complaints().is_empty(), !is_missing, "{mode}: {}", ended.stderr);
+            assert_eq!(
+                trace.complaints().is_empty(),
+                !is_missing,
+                "{mode}: {}",
+                ended.stderr
+            );
             let expected = saxpy - i64::from(is_missing);
             assert_eq!(kernels(&mut trace, "saxpy"), expected, "{mode}");
             std::fs::remove_file(stand_ins.dir().join("run.pftrace")).unwrap();
@@ -598,7 +661,13 @@ fn agents_say_which_library_is_found_and_what_is_missing_without_one() {
     let folder = stand_ins.dir().path().to_str();
     for library in [None, own.to_str(), folder] {
         let text = agents(library);
-        for words in ["Stand-in MI300X 0", "Stand-in MI300X 1", "gfx942", "1.3.0", "librocprofiler-sdk.so.1"] {
+        for words in [
+            "Stand-in MI300X 0",
+            "Stand-in MI300X 1",
+            "gfx942",
+            "1.3.0",
+            "librocprofiler-sdk.so.1",
+        ] {
             assert!(text.contains(words), "{words}: {text}");
         }
     }
@@ -635,7 +704,10 @@ fn a_program_that_runs_is_attached_to_and_goes_on() {
     stand_ins.library(&["rocattach.c"], "librocprofiler-sdk-rocattach.so.1");
     let start = |can_be_attached_to: bool, end: &str| {
         let mut program = Command::new(&stand_ins.program);
-        program.arg(dir.join(RUNTIME)).arg("until").arg(dir.join(end));
+        program
+            .arg(dir.join(RUNTIME))
+            .arg("until")
+            .arg(dir.join(end));
         stand_ins.prepare(&mut program, "");
         program.env("STANDIN_ATTACH", dir.path());
         program.envs(can_be_attached_to.then_some(("ROCP_TOOL_ATTACH", "1")));
@@ -645,7 +717,9 @@ fn a_program_that_runs_is_attached_to_and_goes_on() {
         let pid = pid.to_string();
         let mut command = dir.gputrail(["attach", &pid, "-o", "run.pftrace", "--for", "500ms"]);
         command.env("LD_LIBRARY_PATH", dir.path());
-        command.env("STANDIN_ATTACH", dir.path()).env("STANDIN_FAULT", fault);
+        command
+            .env("STANDIN_ATTACH", dir.path())
+            .env("STANDIN_FAULT", fault);
         run(&mut command)
     };
     let end = |program: Running, file: &str| {
@@ -660,9 +734,17 @@ fn a_program_that_runs_is_attached_to_and_goes_on() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let refused = attach(program.id(), "not_permitted");
-    assert!(refused.stderr.contains("kernel.yama.ptrace_scope"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("kernel.yama.ptrace_scope"),
+        "{}",
+        refused.stderr
+    );
     let ended = attach(program.id(), "").well();
-    assert!(ended.stderr.contains("attached to process"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("attached to process"),
+        "{}",
+        ended.stderr
+    );
     // It goes on for a while without us.
     std::thread::sleep(Duration::from_millis(300));
     end(program, "one");
@@ -670,13 +752,20 @@ fn a_program_that_runs_is_attached_to_and_goes_on() {
     let calls: i64 = trace.value("select count(*) from slice where name = 'hipModuleLaunchKernel'");
     let recorded = kernels(&mut trace, "saxpy");
     let all = stand_ins.log().of("kernel").count() as i64;
-    assert!(recorded > 10 && (recorded - calls).abs() <= 1, "{recorded} {calls}");
+    assert!(
+        recorded > 10 && (recorded - calls).abs() <= 1,
+        "{recorded} {calls}"
+    );
     assert!(recorded <= all, "{recorded} of {all}");
 
     let program = start(false, "two");
     let refused = attach(program.id(), "");
     assert_eq!(refused.code(), 125);
-    for words in ["takes no attachers", "ROCP_TOOL_ATTACH=1", "gputrail record --paused"] {
+    for words in [
+        "takes no attachers",
+        "ROCP_TOOL_ATTACH=1",
+        "gputrail record --paused",
+    ] {
         assert!(refused.stderr.contains(words), "{}", refused.stderr);
     }
     end(program, "two");

@@ -54,7 +54,11 @@ fn each_kernel_has_the_values_of_its_dispatch_in_each_version() {
                 ("CU_NUM", 304.0),
             ] {
                 let key = (kernel.to_owned(), counter.to_owned());
-                assert_eq!(found.get(&key), Some(&(40, value, value)), "{version}: {found:?}");
+                assert_eq!(
+                    found.get(&key),
+                    Some(&(40, value, value)),
+                    "{version}: {found:?}"
+                );
             }
         }
         assert_eq!(found.len(), 6, "{version}: {found:?}");
@@ -68,7 +72,11 @@ fn more_counters_than_fit_take_several_runs() {
     let stand_ins = StandIns::new(NEWEST);
     let counters = "SQ_WAVES,TCC_HIT,GRBM_COUNT";
     let ended = run(&mut stand_ins.record(&["--counters", counters], "", &["5"]));
-    assert!(ended.stderr.contains("--replay application"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("--replay application"),
+        "{}",
+        ended.stderr
+    );
     let options = ["--counters", counters, "--replay", "application"];
     let ended = well(&mut stand_ins.record(&options, "", &["5"]));
     assert_eq!(ended.text(), "done\n", "{}", ended.stderr);
@@ -111,11 +119,21 @@ fn counters_are_listed_described_and_checked() {
             run(&mut command)
         };
         let text = ask(&["list", "--agent", "rocm:0"]).well().text();
-        for words in ["SQ_WAVES", "GRBM", "reduce(TCC_HIT,sum)/16", "Hits in the L2 cache."] {
+        for words in [
+            "SQ_WAVES",
+            "GRBM",
+            "reduce(TCC_HIT,sum)/16",
+            "Hits in the L2 cache.",
+        ] {
             assert!(text.contains(words), "{version} {words}: {text}");
         }
-        let text = ask(&["info", "--agent", "rocm:0", "SQ_WAVES"]).well().text();
-        for words in ["Waves that were sent", "8 instances: XCC 2 x SHADER_ENGINE 4"] {
+        let text = ask(&["info", "--agent", "rocm:0", "SQ_WAVES"])
+            .well()
+            .text();
+        for words in [
+            "Waves that were sent",
+            "8 instances: XCC 2 x SHADER_ENGINE 4",
+        ] {
             assert!(text.contains(words), "{version} {words}: {text}");
         }
         ask(&["check", "--agent", "rocm:0", "SQ_WAVES,MeanHits"]).well();
@@ -123,9 +141,17 @@ fn counters_are_listed_described_and_checked() {
         let text = ended.text() + &ended.stderr;
         assert!(text.contains("--replay application"), "{version}: {text}");
         let ended = ask(&["check", "--agent", "rocm:0", "SQ_WAVE"]);
-        assert!(ended.code() != 0 && ended.stderr.contains("SQ_WAVES"), "{}", ended.stderr);
+        assert!(
+            ended.code() != 0 && ended.stderr.contains("SQ_WAVES"),
+            "{}",
+            ended.stderr
+        );
         let ended = ask(&["list", "--agent", "rocm:7"]);
-        assert!(ended.stderr.contains("there is no device rocm:7"), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("there is no device rocm:7"),
+            "{}",
+            ended.stderr
+        );
     }
 }
 
@@ -135,7 +161,11 @@ fn what_cannot_be_counted_is_said_and_disturbs_nothing() {
         Need::Program("cc"), Need::TraceProcessor);
     let stand_ins = StandIns::new(NEWEST);
     for (counters, fault, words) in [
-        ("SQ_WAVES", "no_hardware", "finds no counters in the hardware"),
+        (
+            "SQ_WAVES",
+            "no_hardware",
+            "finds no counters in the hardware",
+        ),
         ("SQ_WAVES", "no_counting", "groups render and video"),
         ("SQ_WAVES", "no_values", "10 kernels without values"),
         ("SQ_WAVE", "", "the nearest is SQ_WAVES"),

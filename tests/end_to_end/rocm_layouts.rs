@@ -15,7 +15,10 @@ use crate::command::TestDir;
 const FOLDERS: &str = "GPUTRAIL_TEST_ROCPROFILER_HEADERS";
 
 /// The headers that declare the structures.
-const HEADERS: [&str; 2] = ["rocprofiler-sdk/rocprofiler.h", "rocprofiler-sdk/registration.h"];
+const HEADERS: [&str; 2] = [
+    "rocprofiler-sdk/rocprofiler.h",
+    "rocprofiler-sdk/registration.h",
+];
 
 /// Fields that AMD declares as bits, which have no place of their own.
 const BITS: [(&str, &str); 3] = [
@@ -49,8 +52,16 @@ fn headers() -> Vec<PathBuf> {
 
 /// A program that prints the bytes of a structure and the places of fields.
 fn program(layout: &Layout, fields: &[&str]) -> String {
-    let include: String = HEADERS.iter().map(|name| format!("#include <{name}>\n")).collect();
-    let of = |field: &&str| format!("    printf(\" %zu\", offsetof({}, {field}));\n", layout.name);
+    let include: String = HEADERS
+        .iter()
+        .map(|name| format!("#include <{name}>\n"))
+        .collect();
+    let of = |field: &&str| {
+        format!(
+            "    printf(\" %zu\", offsetof({}, {field}));\n",
+            layout.name
+        )
+    };
     let fields: String = fields.iter().map(of).collect();
     format!(
         "#include <stddef.h>\n#include <stdio.h>\n{include}int main(void) {{\n    printf(\"%zu\", sizeof({}));\n{fields}    return 0;\n}}\n",
@@ -63,7 +74,8 @@ fn structures_are_declared_as_amds_headers_declare_them() {
     needs!(structures_are_declared_as_amds_headers_declare_them: Need::Program("cc"));
     let folders = headers();
     if folders.is_empty() {
-        let why = format!("AMD's headers are not installed (pip install triton==3.9.0, or {FOLDERS})");
+        let why =
+            format!("AMD's headers are not installed (pip install triton==3.9.0, or {FOLDERS})");
         return skipped("structures_are_declared_as_amds_headers_declare_them", &why);
     }
     let dir = TestDir::new();
@@ -71,7 +83,9 @@ fn structures_are_declared_as_amds_headers_declare_them() {
     let mut compared = 0;
     for layout in gputrail_rocprofiler::layouts() {
         let is_bits = |field: &str| {
-            let of = |(name, bits): &(&str, &str)| *bits == field && (name.is_empty() || *name == layout.name);
+            let of = |(name, bits): &(&str, &str)| {
+                *bits == field && (name.is_empty() || *name == layout.name)
+            };
             BITS.iter().any(of)
         };
         let fields = layout.fields.iter().filter(|(field, _)| !is_bits(field));
@@ -82,14 +96,22 @@ fn structures_are_declared_as_amds_headers_declare_them() {
             std::fs::write(&source, program(layout, fields)).unwrap();
             let mut compiler = Command::new("cc");
             compiler.args(["-std=gnu11", "-w", "-D__HIP_PLATFORM_AMD__=1"]);
-            compiler.args(folders.iter().flat_map(|folder| [PathBuf::from("-I"), folder.clone()]));
+            compiler.args(
+                folders
+                    .iter()
+                    .flat_map(|folder| [PathBuf::from("-I"), folder.clone()]),
+            );
             run(compiler.arg("-o").arg(&compiled).arg(&source))
         };
         let names: Vec<&str> = fields.iter().map(|(field, _)| *field).collect();
         let all = compile(&names);
         let is_old = all.code() != 0 || names.contains(&"memory_counters");
         let known: Vec<(&str, usize)> = match is_old {
-            true => fields.iter().copied().filter(|(field, _)| !SINCE_1_3.contains(field)).collect(),
+            true => fields
+                .iter()
+                .copied()
+                .filter(|(field, _)| !SINCE_1_3.contains(field))
+                .collect(),
             false => fields.clone(),
         };
         if is_old {

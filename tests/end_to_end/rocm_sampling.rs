@@ -16,7 +16,13 @@ use serde_json::Value;
 use crate::command::{TestDir, kernels, well};
 use crate::rocm::{NEWEST, StandIns};
 
-const HOST_TRAP: [&str; 5] = ["--pc-sampling", "host-trap", "--interval", "1ms", "--capture"];
+const HOST_TRAP: [&str; 5] = [
+    "--pc-sampling",
+    "host-trap",
+    "--interval",
+    "1ms",
+    "--capture",
+];
 const STOCHASTIC: [&str; 5] = [
     "--pc-sampling",
     "stochastic",
@@ -122,7 +128,10 @@ fn host_trap_samples_are_those_that_the_stand_in_gave() {
         let recorded = Recorded::of(stand_ins.dir());
         let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
         for sample in &recorded.host_traps {
-            let key = (recorded.kernel(sample).to_owned(), sample.offset.to_string());
+            let key = (
+                recorded.kernel(sample).to_owned(),
+                sample.offset.to_string(),
+            );
             *counts.entry(key).or_default() += 1;
             assert_eq!(sample.hardware.0, HARDWARE, "{version}");
             assert_eq!(sample.workgroup, [1, 2, 3], "{version}");
@@ -177,7 +186,11 @@ fn stochastic_samples_have_the_state_of_the_wave_and_its_memory_counters() {
             assert_eq!(sample.hardware.0, HARDWARE, "{version}");
             assert_eq!(sample.snapshot.0 & !15, 1 << 5 | 1 << 22, "{version}");
             assert_eq!(sample.memory_counters.0, 5 | 4 << 6 | 3 << 21, "{version}");
-            let waves = (sample.wave_count, sample.has_memory_counters, sample.wave_in_group);
+            let waves = (
+                sample.wave_count,
+                sample.has_memory_counters,
+                sample.wave_in_group,
+            );
             assert_eq!(waves, (11, 1, 2), "{version}");
         }
         assert_eq!(counts, told(&stand_ins), "{version}");
@@ -214,7 +227,11 @@ fn hotspots_name_kernels_addresses_and_reasons() {
         let instructions = text.contains("s_waitcnt vmcnt(0)");
         let has_disassembler = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
             .any(|folder| folder.join("llvm-objdump").exists());
-        assert_eq!(instructions, has_disassembler && fault != "no_code", "{fault}: {text}");
+        assert_eq!(
+            instructions,
+            has_disassembler && fault != "no_code",
+            "{fault}: {text}"
+        );
     }
 }
 
@@ -244,11 +261,19 @@ fn what_hinders_sampling_is_said_before_the_program_starts() {
             command.env(ENABLED.0, ENABLED.1);
         }
         let ended = run(&mut command);
-        assert_eq!((ended.code(), ended.text()), (125, String::new()), "{fault}: {}", ended.stderr);
+        assert_eq!(
+            (ended.code(), ended.text()),
+            (125, String::new()),
+            "{fault}: {}",
+            ended.stderr
+        );
         ended.stderr
     };
     for (fault, words) in [
-        ("old_driver", "the amdgpu driver of this system has no PC sampling"),
+        (
+            "old_driver",
+            "the amdgpu driver of this system has no PC sampling",
+        ),
         ("no_sampling", "ROCPROFILER_STATUS_ERROR_NOT_AVAILABLE, 37"),
         ("no_privileges", "groups render and video"),
         ("none", "has no PC sampling"),
@@ -259,7 +284,10 @@ fn what_hinders_sampling_is_said_before_the_program_starts() {
         assert!(said.contains(words), "{fault}: {said}");
     }
     let said = refused(&STOCHASTIC, "", false);
-    assert!(said.contains("ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1"), "{said}");
+    assert!(
+        said.contains("ROCPROFILER_PC_SAMPLING_BETA_ENABLED=1"),
+        "{said}"
+    );
     let odd = ["--pc-sampling", "stochastic", "--interval", "65537cycles"];
     let said = refused(&odd, "", true);
     assert!(said.contains("a power of two"), "{said}");
