@@ -74,8 +74,9 @@ fn tools_of_rocprofiler_sdk_are_loaded_in_their_order_into_programs_that_know_no
     let library = ROCPROFILER_SDK.library(&dir);
     let (first, second) = (tool(&dir, "first"), tool(&dir, "second"));
     let program = dir.program("lives");
+    // A colon behind the last one is no further tool.
     let named = format!(
-        "{}:/nowhere/libtool.so:{}",
+        "{}:/nowhere/libtool.so:{}:",
         first.display(),
         second.display()
     );

@@ -51,7 +51,6 @@ mod processes;
 mod random;
 mod rocm;
 mod rocm_counting;
-mod rocm_layouts;
 mod rocm_sampling;
 mod round_trips;
 mod rust_spans;

@@ -56,10 +56,8 @@ pub unsafe fn configure(text: *const c_char, client: *mut ClientId) -> *mut Tool
             ));
         };
         LIBRARY.get_or_init(|| sdk);
-        let outcomes = APIS.iter().map(|api| process::attach_before_tools(*api));
-        let is_later = outcomes.fold(false, |is_later, outcome| {
-            is_later || outcome == AttachOutcome::Later
-        });
+        let outcomes = APIS.map(|api| process::attach_before_tools(api));
+        let is_later = outcomes.contains(&AttachOutcome::Later);
         process::load_tools();
         if !is_later && !process::is_observed() {
             return;

@@ -10,7 +10,7 @@
 
 enum { ROUNDS = 20000, LAUNCHES = 100, MOST = 1000, PUSHED = 55 };
 
-static const uint64_t interval = 1000000;
+static const uint64_t interval = 1000; /* Microseconds. */
 static const rocprofiler_pc_sampling_method_t by_host = ROCPROFILER_PC_SAMPLING_METHOD_HOST_TRAP;
 static const rocprofiler_pc_sampling_unit_t in_time = ROCPROFILER_PC_SAMPLING_UNIT_TIME;
 static const char *mode = "";
@@ -48,7 +48,7 @@ static void queries(void) {
     EXPECT(rocprofiler_query_pc_sampling_agent_configurations(device_agent, refuse, NULL), ERROR_OUT_OF_RESOURCES);
     EXPECT(rocprofiler_query_pc_sampling_agent_configurations(host, see, &seen), SUCCESS);
     CHECK(configurations == 0);
-    expect_configuration(1000000, 1000000);
+    expect_configuration(1000, 1000);
     CHECK(seen.min_interval < seen.max_interval);
 }
 
@@ -173,7 +173,7 @@ static void without_files(void) {
 static void refused(void) {
     EXPECT(configure(no_context, interval, of_samples), ERROR_CONTEXT_NOT_FOUND);
     EXPECT(configure(sampled, interval, no_buffer), ERROR_BUFFER_NOT_FOUND);
-    EXPECT(configure(sampled, 1, of_samples), ERROR_INVALID_ARGUMENT);
+    EXPECT(configure(sampled, 0, of_samples), ERROR_INVALID_ARGUMENT);
     EXPECT(configure_as(no_agent, by_host, in_time), ERROR_AGENT_NOT_FOUND);
     EXPECT(configure_as(host, by_host, in_time), ERROR_NOT_AVAILABLE);
     EXPECT(configure_as(device_agent, ROCPROFILER_PC_SAMPLING_METHOD_NONE, in_time), ERROR_INVALID_ARGUMENT);
@@ -205,9 +205,9 @@ static int initialise(rocprofiler_client_finalize_t finalise, void *data) {
         return 0;
     }
     if (strcmp(mode, "other") == 0) {
-        expect_configuration(1000000, 1000000);
+        expect_configuration(1000, 1000);
         CHECK(seen.min_interval == seen.max_interval);
-        EXPECT(configure(sampled, 2000000, of_samples), ERROR_NOT_AVAILABLE);
+        EXPECT(configure(sampled, 2000, of_samples), ERROR_NOT_AVAILABLE);
         EXPECT(configure(sampled, interval, of_samples), SUCCESS);
         return 0;
     }
@@ -217,13 +217,13 @@ static int initialise(rocprofiler_client_finalize_t finalise, void *data) {
     EXPECT(configure(sampled, interval, of_samples), SUCCESS);
     EXPECT(configure(sampled, interval, of_samples), ERROR_SERVICE_ALREADY_CONFIGURED);
     EXPECT(configure(sampled, interval, of_others), ERROR_NOT_AVAILABLE);
-    EXPECT(configure(sampled, 2000000, of_samples), ERROR_NOT_AVAILABLE);
+    EXPECT(configure(sampled, 2000, of_samples), ERROR_NOT_AVAILABLE);
     EXPECT(configure(other, interval, of_samples), ERROR_CONTEXT_CONFLICT);
     EXPECT(rocprofiler_configure_device_counting_service(sampled, (rocprofiler_buffer_id_t){0}, device_agent, choose, &config),
         ERROR_CONTEXT_CONFLICT);
     EXPECT(rocprofiler_configure_buffer_dispatch_counting_service(sampled, of_samples, choose_for_dispatch, NULL),
         ERROR_CONTEXT_CONFLICT);
-    expect_configuration(1000000, 1000000);
+    expect_configuration(1000, 1000);
     CHECK(seen.min_interval == seen.max_interval);
     return 0;
 }

@@ -48,7 +48,7 @@ static rocprofiler_status_t see(const rocprofiler_pc_sampling_configuration_t *a
         CHECK(one->size == sizeof *one && one->min_interval < one->max_interval);
         if (one->method == ROCPROFILER_PC_SAMPLING_METHOD_HOST_TRAP) {
             by_host++;
-            CHECK(one->unit == ROCPROFILER_PC_SAMPLING_UNIT_TIME && one->min_interval == 1000);
+            CHECK(one->unit == ROCPROFILER_PC_SAMPLING_UNIT_TIME && one->min_interval == 1);
             CHECK(one->flags == ROCPROFILER_PC_SAMPLING_CONFIGURATION_FLAGS_NONE);
         } else if (one->unit == ROCPROFILER_PC_SAMPLING_UNIT_CYCLES) {
             by_device++;
@@ -108,11 +108,11 @@ static void configure(rocprofiler_context_id_t context) {
     EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_device, cycles, 1000, buffer, 0), ERROR_INVALID_ARGUMENT);
     EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_device, time, 1024, buffer, 0), ERROR_NOT_AVAILABLE);
 #ifdef HOST_TRAP
-    EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_host, time, 1000, buffer, 0), SUCCESS);
+    EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_host, time, 1, buffer, 0), SUCCESS);
     EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_device, cycles, 1024, buffer, 0), ERROR_NOT_AVAILABLE);
 #else
     EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_device, cycles, 1024, buffer, 0), SUCCESS);
-    EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_host, time, 1000, buffer, 0), ERROR_NOT_AVAILABLE);
+    EXPECT(rocprofiler_configure_pc_sampling_service(context, gpus[0], by_host, time, 1, buffer, 0), ERROR_NOT_AVAILABLE);
 #endif
 }
 

@@ -23,6 +23,11 @@ use std::sync::{Mutex, OnceLock};
 
 gputrail_tool::tool!(c"librocprofiler-sdk", initialise_tool);
 
+/// Tells gputrail's ROCm source that this library is not AMD's.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static gputrail_rocprofiler_sdk: u32 = 1;
+
 /// 0: not initialized; 1: it is; -1: it is being initialized.
 static INITIALISED: AtomicI32 = AtomicI32::new(0);
 /// The same of the end.

@@ -202,7 +202,7 @@ typedef enum rocprofiler_pc_sampling_method_t {
     ROCPROFILER_PC_SAMPLING_METHOD_LAST = 3,
 } rocprofiler_pc_sampling_method_t;
 
-/* The unit of the interval of samples; times are nanoseconds. */
+/* The unit of the interval of samples; times are microseconds, as AMD's library takes them. */
 typedef enum rocprofiler_pc_sampling_unit_t {
     ROCPROFILER_PC_SAMPLING_UNIT_NONE = 0,
     ROCPROFILER_PC_SAMPLING_UNIT_INSTRUCTIONS = 1,

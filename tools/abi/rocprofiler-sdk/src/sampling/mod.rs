@@ -20,7 +20,8 @@
 //! | `ERROR` | it allows it, and it failed, for want of open files say |
 //! | `CONFIGURATION_LOCKED`, `CONTEXT_NOT_FOUND`, `BUFFER_NOT_FOUND`, `AGENT_NOT_FOUND` | as of other services |
 //!
-//! `ROCPROFILER_PC_SAMPLING_BETA_ENABLED` is not needed. Intervals in time are nanoseconds. `flags` has no effect. What a sample does
+//! `ROCPROFILER_PC_SAMPLING_BETA_ENABLED` is not needed. Intervals in time are microseconds, as AMD's
+//! library takes them. `flags` has no effect. What a sample does
 //! not tell is 0. Dropped samples are in the drops of the buffer. On processors, `code_object_id` is that of the file in which the
 //! runtime has the kernel; no callback on code objects tells of it.
 
@@ -79,7 +80,7 @@ impl AgentService for Sampling {
     fn collect(&self) -> bool {
         let buffers = lock(&self.buffers).clone();
         let flushed = buffers.iter().map(|(_, buffer)| buffer.flush().is_ok());
-        flushed.fold(true, |all, is_flushed| all && is_flushed)
+        flushed.fold(true, |all, is_flushed| all & is_flushed)
     }
 }
 
@@ -153,16 +154,20 @@ pub unsafe extern "C" fn rocprofiler_query_pc_sampling_agent_configurations(
 ) -> Status {
     api(|| {
         let callback = callback.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-        let of = |one: Configuration| PcSamplingConfiguration {
-            size: size_of::<PcSamplingConfiguration>() as u64,
-            method: PcSamplingMethod(one.method.0.into()),
-            unit: PcSamplingUnit(one.unit.0.into()),
-            min_interval: one.min as usize,
-            max_interval: one.max as usize,
-            flags: match one.power_of_two {
-                true => PcSamplingConfigurationFlags::INTERVAL_POW2.0 as u64,
-                false => PcSamplingConfigurationFlags::NONE.0 as u64,
-            },
+        let of = |one: Configuration| {
+            let length = length(one.unit);
+            let min = one.min.div_ceil(length);
+            PcSamplingConfiguration {
+                size: size_of::<PcSamplingConfiguration>() as u64,
+                method: PcSamplingMethod(one.method.0.into()),
+                unit: PcSamplingUnit(one.unit.0.into()),
+                min_interval: min as usize,
+                max_interval: min.max(one.max / length) as usize,
+                flags: match one.power_of_two {
+                    true => PcSamplingConfigurationFlags::INTERVAL_POW2.0 as u64,
+                    false => PcSamplingConfigurationFlags::NONE.0 as u64,
+                },
+            }
         };
         let all: Vec<PcSamplingConfiguration> = possible(agent)?.into_iter().map(of).collect();
         // SAFETY: the client's function for this, with as many configurations as are said.
@@ -171,6 +176,14 @@ pub unsafe extern "C" fn rocprofiler_query_pc_sampling_agent_configurations(
             other => Err(other),
         }
     })
+}
+
+/// The length of the client's unit in gputrail's: microseconds in nanoseconds.
+fn length(unit: SamplingUnit) -> u64 {
+    match unit {
+        SamplingUnit::TIME => 1_000,
+        _ => 1,
+    }
 }
 
 /// The client's request, in gputrail's words.
@@ -186,10 +199,11 @@ fn request(method: PcSamplingMethod, unit: PcSamplingUnit, interval: u64) -> Ans
         PcSamplingUnit::TIME => SamplingUnit::TIME,
         _ => return Err(Status::ERROR_INVALID_ARGUMENT),
     };
+    let interval = interval.checked_mul(length(unit));
     Ok(Request {
         method,
         unit,
-        interval,
+        interval: interval.ok_or(Status::ERROR_INVALID_ARGUMENT)?,
     })
 }
 
@@ -402,7 +416,11 @@ mod tests {
     #[test]
     fn methods_and_units_that_there_are_not_are_refused() {
         let (method, unit) = (PcSamplingMethod::HOST_TRAP, PcSamplingUnit::TIME);
-        assert!(request(method, unit, 1).is_ok());
+        assert_eq!(request(method, unit, 2).unwrap().interval, 2_000);
+        let cycles = request(PcSamplingMethod::STOCHASTIC, PcSamplingUnit::CYCLES, 256);
+        assert_eq!(cycles.unwrap().interval, 256);
+        let too_long = request(method, unit, u64::MAX / 999).unwrap_err();
+        assert_eq!(too_long, Status::ERROR_INVALID_ARGUMENT);
         for (method, unit) in [
             (PcSamplingMethod::NONE, unit),
             (PcSamplingMethod(3), unit),
