@@ -104,7 +104,7 @@ fn failure() -> Cow<'static, str> {
 }
 
 /// The file of the library that `address` lies in.
-fn file_of(address: *const ()) -> Option<PathBuf> {
+pub fn file_of(address: *const ()) -> Option<PathBuf> {
     // SAFETY: zeros are a valid value of this structure of pointers.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: any address may be asked about, and there is a place for the answer.

@@ -2,7 +2,8 @@
 //! `rocprofiler_configure` that the loader finds first, and the next one; then those of all other libraries in the process, if there
 //! is any. A function is called once, however it was found.
 //!
-//! `libgputrail.so.0` is a client only if the variable names it. A library that cannot be opened, or is none of a client, is told
+//! `gputrail record` names `libgputrail.so.0` in the variable, for AMD's library. Here it is a client only if `GPUTRAIL_ROCPROFILER`
+//! names this library too: what it is to tell of is recorded without it. A library that cannot be opened, or is none of a client, is told
 //! on standard error, and the program goes on. In programs with privileges of their own (setuid) the variable is not read.
 
 use core::ffi::{CStr, c_int, c_void};
@@ -12,10 +13,13 @@ use gputrail_rocprofiler::{
 };
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr::NonNull;
 
 /// Names libraries of clients, with a colon between them.
 const VARIABLE: &str = "ROCP_TOOL_LIBRARIES";
+/// Names the librocprofiler-sdk through which gputrail records, or its folder.
+const RECORDED_VARIABLE: &str = "GPUTRAIL_ROCPROFILER";
 /// The version of the API as a text.
 const VERSION_TEXT: &CStr = c"1.3.0";
 /// What a client exports.
@@ -148,6 +152,14 @@ pub fn are_named() -> bool {
     variable().is_some()
 }
 
+/// Whether gputrail records through this library.
+fn is_recorded() -> bool {
+    let path = |path: &Path| std::fs::canonicalize(path).ok();
+    let named = std::env::var_os(RECORDED_VARIABLE).and_then(|named| path(Path::new(&named)));
+    let own = gputrail_abi::file_of(find as *const ()).and_then(|own| path(&own));
+    named.is_some_and(|named| own.is_some_and(|own| own.starts_with(named)))
+}
+
 /// The clients, each found once.
 struct Found(Vec<Client>);
 
@@ -167,6 +179,12 @@ pub fn find(forced: Option<Configure>) -> Vec<Client> {
     if let Some(forced) = forced {
         found.add(forced, "a client that forced its configuration");
     }
+    let own = Library::of(find as *const c_void);
+    let gputrail = gputrail_abi::function(c"gputrail_initialise");
+    let gputrail = gputrail.and_then(|function| Library::of(function.as_ptr()));
+    let is_gputrails = |configure: Configure| {
+        gputrail.is_some() && Library::of(configure as *const c_void) == gputrail
+    };
     let named = variable();
     let paths = named
         .iter()
@@ -174,13 +192,11 @@ pub fn find(forced: Option<Configure>) -> Vec<Client> {
     for path in paths.filter(|path| !path.is_empty()) {
         let text = String::from_utf8_lossy(path).into_owned();
         match opened(OsStr::from_bytes(path)) {
+            Ok(configure) if is_gputrails(configure) && !is_recorded() => {}
             Ok(configure) => found.add(configure, text),
             Err(reason) => eprintln!("librocprofiler-sdk: {VARIABLE}: {text}: {reason}"),
         }
     }
-    let own = Library::of(find as *const c_void);
-    let gputrail = gputrail_abi::function(c"gputrail_initialise");
-    let gputrail = gputrail.and_then(|function| Library::of(function.as_ptr()));
     let is_others = |configure: &Configure| {
         let library = Library::of(*configure as *const c_void);
         library.is_some() && library != own && library != gputrail
