@@ -24,6 +24,8 @@ const RECORDED_VARIABLE: &str = "GPUTRAIL_ROCPROFILER";
 const VERSION_TEXT: &CStr = c"1.3.0";
 /// What a client exports.
 const CONFIGURE: &CStr = c"rocprofiler_configure";
+/// What gputrail's library exports.
+const GPUTRAIL: &CStr = c"gputrail_initialise";
 /// The handle of the first client.
 const FIRST: u32 = 0x1000;
 
@@ -179,12 +181,6 @@ pub fn find(forced: Option<Configure>) -> Vec<Client> {
     if let Some(forced) = forced {
         found.add(forced, "a client that forced its configuration");
     }
-    let own = Library::of(find as *const c_void);
-    let gputrail = gputrail_abi::function(c"gputrail_initialise");
-    let gputrail = gputrail.and_then(|function| Library::of(function.as_ptr()));
-    let is_gputrails = |configure: Configure| {
-        gputrail.is_some() && Library::of(configure as *const c_void) == gputrail
-    };
     let named = variable();
     let paths = named
         .iter()
@@ -192,11 +188,14 @@ pub fn find(forced: Option<Configure>) -> Vec<Client> {
     for path in paths.filter(|path| !path.is_empty()) {
         let text = String::from_utf8_lossy(path).into_owned();
         match opened(OsStr::from_bytes(path)) {
-            Ok(configure) if is_gputrails(configure) && !is_recorded() => {}
-            Ok(configure) => found.add(configure, text),
+            Ok((_, true)) if !is_recorded() => {}
+            Ok((configure, _)) => found.add(configure, text),
             Err(reason) => eprintln!("librocprofiler-sdk: {VARIABLE}: {text}: {reason}"),
         }
     }
+    let own = Library::of(find as *const c_void);
+    let gputrail = gputrail_abi::function(GPUTRAIL);
+    let gputrail = gputrail.and_then(|function| Library::of(function.as_ptr()));
     let is_others = |configure: &Configure| {
         let library = Library::of(*configure as *const c_void);
         library.is_some() && library != own && library != gputrail
@@ -228,13 +227,18 @@ fn symbol(library: *mut c_void) -> Option<Configure> {
     unsafe { core::mem::transmute::<*mut c_void, Option<Configure>>(found) }
 }
 
-/// Opens a library of a client, which stays open.
-fn opened(path: &OsStr) -> Result<Configure, String> {
+/// Opens a library of a client, which stays open, and says whether it is gputrail's: copies of that are one.
+fn opened(path: &OsStr) -> Result<(Configure, bool), String> {
     let library = UserLibrary::open(path, find as *const ())?;
     let found = library.function(CONFIGURE);
     let found = found.ok_or_else(|| "it has no rocprofiler_configure".to_owned())?;
+    // A client may be linked with gputrail's library.
+    let gputrail = library.function(GPUTRAIL);
+    let gputrail = gputrail.and_then(|function| Library::of(function.as_ptr()));
+    let is_gputrail = gputrail.is_some() && gputrail == Library::of(found.as_ptr());
     // SAFETY: a client's function of this name has this type.
-    Ok(unsafe { core::mem::transmute::<*mut c_void, Configure>(found.as_ptr()) })
+    let configure = unsafe { core::mem::transmute::<*mut c_void, Configure>(found.as_ptr()) };
+    Ok((configure, is_gputrail))
 }
 
 /// A library in the process, by the address at which it begins.
