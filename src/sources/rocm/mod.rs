@@ -20,6 +20,7 @@ mod code;
 mod counting;
 mod devices;
 mod dispatches;
+mod effects;
 mod enabling;
 mod functions;
 mod kinds;
