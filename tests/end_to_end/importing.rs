@@ -385,7 +385,12 @@ fn profiles_of_several_ranks_in_one_file_make_a_sound_trace() {
     let dir = TestDir::new();
     let forms = [
         ["4242", "0", "4243", "1"],
-        ["\"[TP00] 4242\"", "\"[TP00] 0\"", "\"[TP01] 4242\"", "\"[TP01] 1\""],
+        [
+            "\"[TP00] 4242\"",
+            "\"[TP00] 0\"",
+            "\"[TP01] 4242\"",
+            "\"[TP01] 1\"",
+        ],
     ];
     for [host, device, other_host, other_device] in forms {
         let rank = |host: &str, device: &str, time: u32| {
@@ -421,7 +426,12 @@ fn profiles_of_several_ranks_in_one_file_make_a_sound_trace() {
 #[test]
 fn json_without_events_makes_no_output() {
     let dir = TestDir::new();
-    for text in ["{}", "{\"name\":\"a package\"}", "[]", "[{\"a\":1},{\"b\":2}]"] {
+    for text in [
+        "{}",
+        "{\"name\":\"a package\"}",
+        "[]",
+        "[{\"a\":1},{\"b\":2}]",
+    ] {
         fs::write(dir.join("in.json"), text).expect("room");
         for command in [
             &["convert", "in.json", "-o", "out.pftrace"][..],
@@ -448,5 +458,9 @@ fn traces_that_were_put_one_behind_the_other_are_sound() {
     fs::write(dir.join("both.pftrace"), files.concat()).expect("room");
     well(&mut dir.gputrail(["check", "both.pftrace"]));
     let ended = well(&mut dir.gputrail(["convert", "both.pftrace", "-o", "both.json"]));
-    assert!(!ended.stderr.contains("not in the output"), "{}", ended.stderr);
+    assert!(
+        !ended.stderr.contains("not in the output"),
+        "{}",
+        ended.stderr
+    );
 }
