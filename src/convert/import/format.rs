@@ -7,7 +7,7 @@ use gputrail_trace::perfetto::reader::{FieldValue, MessageFields};
 
 /// The first bytes of an SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
-/// What the names of rocprofv3's tables begin with, and those of RPD and rocprofv3.
+/// The prefixes of the names of tables: of rocprofv3's, and of RPD's and rocprofv3's.
 const ROCPD: &[u8] = b"rocpd_info_";
 const RPD: &[u8] = b"rocpd_";
 

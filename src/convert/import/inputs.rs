@@ -374,16 +374,22 @@ fn recognise(path: &Path, source: &InputFile) -> Result<Result<InputFormat, Stri
                 source,
             })
         }
-        Some(InputFormat::ChromeTrace) => match chrome::has_events(source) {
-            Ok(true) => Ok(Ok(InputFormat::ChromeTrace)),
-            Ok(false) => Ok(Err(
-                "JSON without trace events (objects with `ph`, or an array `traceEvents`)".into(),
-            )),
-            Err(source) => Err(OpenError::Io {
-                path: path.to_owned(),
-                source,
-            }),
-        },
+        Some(InputFormat::ChromeTrace) => {
+            let has_events = chrome::has_events(source);
+            // The look at the beginning is no reading.
+            source.progress().store(0, Ordering::Relaxed);
+            match has_events {
+                Ok(true) => Ok(Ok(InputFormat::ChromeTrace)),
+                Ok(false) => Ok(Err(
+                    "JSON without trace events (objects with `ph`, or an array `traceEvents`)"
+                        .into(),
+                )),
+                Err(source) => Err(OpenError::Io {
+                    path: path.to_owned(),
+                    source,
+                }),
+            }
+        }
         Some(format) => Ok(Ok(format)),
         None => Ok(Err(format::describe(source.head()))),
     }

@@ -224,7 +224,7 @@ impl Database {
     }
 }
 
-/// What has been read of a table.
+/// Rows of a table that were read, and their repaired texts.
 #[derive(Default)]
 struct Walked {
     rows: u64,

@@ -872,7 +872,8 @@ fn a_trace_lists_its_contents() {
     assert_eq!(clocks, names.map(|name| (name, 2)));
     assert_eq!(info.device_clocks, ["own"]);
     assert_eq!((info.slices, info.open_slices, info.instants), (11, 2, 6));
-    assert_eq!((info.values, info.lost), (4, 15));
+    // Four on tracks, two of a device.
+    assert_eq!((info.values, info.lost), (6, 15));
     assert_eq!((info.kernels, info.other_work, info.unfinished), (1, 1, 1));
     let dropped = (info.invalid_samples, info.dropped_samples);
     assert_eq!(

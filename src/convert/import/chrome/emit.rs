@@ -456,20 +456,23 @@ impl Emitter<'_> {
         let single = list.len() == 1;
         let time = self.declared.time(time);
         for (series, value) in &list {
-            let value = match value {
-                OwnedValue::Plain(Value::Uint(value)) => match i64::try_from(*value) {
+            let known = match value {
+                OwnedValue::Plain(Value::Uint(value)) => Some(match i64::try_from(*value) {
                     Ok(value) => CounterValue::Int(value),
                     Err(_) => CounterValue::Double(*value as f64),
-                },
-                OwnedValue::Plain(Value::Int(value)) => CounterValue::Int(*value),
-                OwnedValue::Plain(Value::Double(value)) => CounterValue::Double(*value),
-                OwnedValue::Text(text) if text.trim().parse::<f64>().is_ok_and(f64::is_finite) => {
-                    CounterValue::Double(text.trim().parse().expect("it was just parsed"))
+                }),
+                OwnedValue::Plain(Value::Int(value)) => Some(CounterValue::Int(*value)),
+                OwnedValue::Plain(Value::Double(value)) => Some(CounterValue::Double(*value)),
+                OwnedValue::Text(text) => {
+                    let number = text.trim().parse::<f64>().ok();
+                    let finite = number.filter(|number| number.is_finite());
+                    finite.map(CounterValue::Double)
                 }
-                _ => {
-                    self.lost("value of a counter that is no number", &record.head);
-                    continue;
-                }
+                _ => None,
+            };
+            let Some(value) = known else {
+                self.lost("value of a counter that is no number", &record.head);
+                continue;
             };
             let series = if single && !name.is_empty() {
                 ""

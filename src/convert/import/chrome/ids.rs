@@ -15,7 +15,7 @@ impl Id {
     pub const NO_PROCESS: Id = Id::Number(-1);
 }
 
-/// What the text of a process id says. Programs that put the profiles of several ranks into one file write the rank beside the
+/// The parts of the text of a process id. Programs that put the profiles of several ranks into one file write the rank beside the
 /// id that the process or device has in its own profile: `[TP00] 4242`, `[TP00 4242]`, `TP0-DECODE_0`, `4242_3`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProcessText<'t> {

@@ -184,7 +184,7 @@ impl<R: BufRead> ChromeScanner<R> {
                     let expected = "the end of the file, or another object or array";
                     let resumed = self.resume(visitor, 0, found, expected);
                     match resumed.and_then(|()| self.events(visitor, EnclosingValue::Damage)) {
-                        // What comes before is whole.
+                        // The events before the end are whole.
                         Err(ScanStop::End) => return Ok(()),
                         read => read?,
                     }

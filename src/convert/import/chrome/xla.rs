@@ -130,7 +130,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// What an event of XLA's profiler is; `None` of other events, and of those that are slices of their thread.
+/// The kind of an event of XLA's profiler; `None` of other events, and of those that are slices of their thread.
 pub(super) fn translate(
     collected: &mut Collected<'_>,
     event: &ChromeEvent<'_>,

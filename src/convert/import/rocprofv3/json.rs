@@ -247,7 +247,7 @@ impl<R: BufRead> JsonScanner<R> {
         })
     }
 
-    /// What stands behind the object.
+    /// Checks that the file ends behind the object.
     fn end(&mut self, take: &mut impl Take) -> Result<(), Unreadable> {
         let next = self.window.peek();
         self.report_error(take);

@@ -229,7 +229,7 @@ impl Rpd<'_> {
         });
     }
 
-    /// Which calls submitted which work.
+    /// The calls that submitted each piece of work.
     fn links(&mut self) {
         let mut further = 0;
         self.each("rocpd_api_ops", Submission::COLUMNS, |rpd, row| {

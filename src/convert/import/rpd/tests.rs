@@ -137,7 +137,7 @@ fn calls_work_markers_and_clocks_of_both_generations_are_there() {
     }
 }
 
-/// What the lines of a [`StreamLog`] leave out: launches and sizes of work, and arguments of calls.
+/// Details that the lines of a [`StreamLog`] leave out: launches and sizes of work, and arguments of calls.
 #[derive(Default)]
 struct Details(Vec<String>);
 

@@ -1,9 +1,9 @@
-//! What XLA writes about kernels and copies as texts: `regs:32 grid:16,1,1 block:256,1,1`.
+//! Texts of XLA about kernels and copies: `regs:32 grid:16,1,1 block:256,1,1`.
 
 use gputrail_record::TransferKind;
 use gputrail_trace::model::{Launch, Resources};
 
-/// What a text says, as far as work has a place for it.
+/// The values of a text for which work has a place.
 #[derive(Debug, Default, PartialEq)]
 pub(in crate::import) struct Details<'t> {
     pub launch: Option<Launch>,

@@ -78,7 +78,7 @@ pub(super) struct SpanField {
     pub value: SpanValue,
 }
 
-/// What stands in place of a field.
+/// The damage in place of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FieldDamage {
     pub at: u64,

@@ -72,7 +72,7 @@ mod field {
         pub const KEY: u32 = 1;
         pub const VALUE: u32 = 2;
     }
-    /// What events with one name have in common, or the name of a statistic.
+    /// The metadata of events with one name, or the name of a statistic.
     pub mod description {
         pub const NAME: u32 = 2;
         pub const METADATA: u32 = 3;
@@ -315,7 +315,7 @@ impl<'r> Space<'r> {
         Ok(())
     }
 
-    /// What events of any plane need: the start of the recording, and the programs in HLO.
+    /// The context of events of any plane: the start of the recording, and the programs in HLO.
     fn overview(&mut self) -> io::Result<()> {
         let mut fields = SpanFields::new(self.whole());
         while let Some(field) = self.next(&mut fields)? {

@@ -20,7 +20,7 @@ const STREAM: &str = "Stream #";
 /// The line of operations of a device without streams.
 const OPERATIONS: &str = "XLA Ops";
 
-/// What events with one name have in common.
+/// The metadata of events with one name.
 #[derive(Default)]
 pub(super) struct EventDescription {
     /// The full name, and a shorter one if there is one.
@@ -29,7 +29,7 @@ pub(super) struct EventDescription {
     pub statistics: Vec<(TextHandle, ArgumentValue)>,
 }
 
-/// What a plane says about its events.
+/// The metadata of a plane.
 #[derive(Default)]
 pub(super) struct PlaneDetails {
     pub name: String,

@@ -289,7 +289,7 @@ fn streams_are_work_that_calls_submitted_and_all_other_lines_are_tracks() {
     );
 }
 
-/// What the lines of a [`StreamLog`] leave out.
+/// Details that the lines of a [`StreamLog`] leave out.
 #[derive(Default)]
 struct Details {
     agents: Vec<Agent>,

@@ -252,7 +252,7 @@ fn whole(value: &Json) -> Option<i128> {
     }
 }
 
-/// What the id of a process says.
+/// The rank and the name in the id of a process.
 fn text_of<'c>(collected: &'c Collected<'_>, pid: Id) -> ProcessText<'c> {
     if let Some(device) = xla::device_of(collected, pid) {
         return ProcessText {

@@ -104,7 +104,7 @@ fn behind_a_last_event_that_is_lost_the_fields_are_read() {
 fn repairable_events_are_found_where_a_window_ends() {
     let long = "y".repeat(1000);
     let event = |number: usize| {
-        let value = if number % 2 == 0 { "nan" } else { "1" };
+        let value = if number.is_multiple_of(2) { "nan" } else { "1" };
         with_value(value).replace("\"b\"", &format!("\"{long}{number}\""))
     };
     let events: Vec<String> = (0..2000).map(event).collect();

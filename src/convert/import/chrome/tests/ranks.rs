@@ -11,7 +11,7 @@ use gputrail_trace::model::{
     QueueIndex, Slice, Track, TrackIndex, TrackKind, Work,
 };
 
-/// Who did what.
+/// The processes, queues, tracks and work of a trace, with their names.
 #[derive(Default)]
 struct Owners {
     /// Ids, ranks and names of the processes.
