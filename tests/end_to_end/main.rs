@@ -52,6 +52,7 @@ mod random;
 mod rocm;
 mod rocm_counting;
 mod rocm_sampling;
+mod rocm_stand_ins;
 mod round_trips;
 mod rust_spans;
 mod sampling;

@@ -9,7 +9,7 @@ use gputrail_harness::program::run;
 use serde_json::Value;
 
 use crate::command::{TestDir, kernels, well};
-use crate::rocm::{NEWEST, StandIns};
+use crate::rocm_stand_ins::{NEWEST, StandIns};
 
 /// The work-items of a launch of each kernel of the program.
 const ITEMS: [(&str, f64); 2] = [("saxpy", 1024.0), ("_Z5scalePff", 512.0)];

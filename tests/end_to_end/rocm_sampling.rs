@@ -14,7 +14,7 @@ use gputrail_record::{
 use serde_json::Value;
 
 use crate::command::{TestDir, kernels, well};
-use crate::rocm::{NEWEST, StandIns};
+use crate::rocm_stand_ins::{NEWEST, StandIns};
 
 const HOST_TRAP: [&str; 5] = [
     "--pc-sampling",

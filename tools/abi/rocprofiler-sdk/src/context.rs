@@ -212,11 +212,10 @@ impl Context {
     /// Puts what gputrail has recorded into the buffers.
     fn collect(&self) -> bool {
         let agents = lock(&self.services).agents.clone();
-        let of_agents = agents
-            .iter()
-            .fold(true, |all, agent| agent.collect() && all);
+        // Each of them, also if one could not.
+        let missed = agents.iter().filter(|agent| !agent.collect()).count();
         let of_live = self.live().is_none_or(|live| live.collect());
-        of_agents && of_live
+        missed == 0 && of_live
     }
 }
 
