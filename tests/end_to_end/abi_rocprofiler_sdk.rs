@@ -132,6 +132,7 @@ fn without_gputrails_library_rocprofiler_sdk_says_what_to_do() {
     let library = ROCPROFILER_SDK.library(&dir);
     let tool = tool(&dir, "alone");
     let program = dir.program("lives");
+    std::fs::remove_file(dir.join("libgputrail.so.0")).unwrap();
     let mut command = dir.untraced(Driver::Threaded, &program, &["20"]);
     command
         .env("LD_PRELOAD", &library)

@@ -8,8 +8,8 @@ use std::process::Command;
 use gputrail_capture::{Metadata, Reader};
 use gputrail_harness::repository;
 use gputrail_record::{
-    Activity, Allocation, Api, Completion, CorrelationId, KernelDispatch, MemoryCopy, Overhead,
-    WorkId,
+    Activity, Allocation, Api, Completion, CorrelationId, KernelDispatch, MemoryCopy, MemorySet,
+    Overhead, WorkId,
 };
 
 use crate::command::{TestDir, well};
@@ -134,6 +134,7 @@ pub struct Recorded {
     pub arguments: Vec<(String, Vec<u64>)>,
     pub dispatches: Vec<KernelDispatch>,
     pub copies: Vec<MemoryCopy>,
+    pub sets: Vec<MemorySet>,
     pub completions: BTreeMap<WorkId, Completion>,
     pub allocations: Vec<Allocation>,
     pub overheads: Vec<Overhead>,
@@ -157,6 +158,7 @@ impl Recorded {
                     Activity::Api(call) => recorded.calls.push(*call),
                     Activity::KernelDispatch(one) => recorded.dispatches.push(*one),
                     Activity::MemoryCopy(one) => recorded.copies.push(*one),
+                    Activity::MemorySet(one) => recorded.sets.push(*one),
                     Activity::Completion(one) => {
                         recorded.completions.insert(one.work, *one);
                     }

@@ -20,8 +20,11 @@ pub(super) fn offer_all(session: &'static Session, board: &Switchboard) {
             names.clock_pair(reading.of_agent(id));
         }
         crate::links::name(names, id, &bus(agent));
-        sampling::offer(id, agent);
-        counting::offer(id, agent);
+        // One context of a process can sample or count: what is behind our own library is sampled and counted directly.
+        if !session.sdk.is_own {
+            sampling::offer(id, agent);
+            counting::offer(id, agent);
+        }
         board.agent_offered(id);
     }
 }

@@ -11,7 +11,7 @@ use gputrail_collect::process;
 use gputrail_collect::switchboard::Switchboard;
 use gputrail_record::{Domain, Kind, Operation};
 use gputrail_rocprofiler::ContextId;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Contexts whose state is followed: those of calls, and those of work and of the driver's events.
 const CONTEXTS: usize = super::DOMAINS.len() + 2;
@@ -37,6 +37,8 @@ static STARTED: PerProcess<StartedContexts> = PerProcess::new();
 /// Changes of what is wanted that are not carried out yet. The thread that finds 0 carries them all out: the SDK is not called
 /// with [`STARTED`] locked.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
+/// Whether the contexts have been stopped for good. To stop one may change what is wanted, which is not to start it again.
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// Starts the contexts that are wanted now, and stops the rest.
 pub(super) fn enable() {
@@ -47,7 +49,7 @@ pub(super) fn enable() {
         domain: Domain::HIP,
         number: 1,
     };
-    if board.interest(any).is_late() {
+    if board.interest(any).is_late() || HAS_ENDED.load(Ordering::Acquire) {
         // The process ends: calls are only counted.
         return;
     }
@@ -121,6 +123,7 @@ fn enable_all(session: &Session, board: &Switchboard) {
 
 /// The process ends: stops all that was started.
 pub(super) fn stop(session: &Session) {
+    HAS_ENDED.store(true, Ordering::Release);
     for (place, (_, context)) in contexts(session).into_iter().enumerate() {
         let was_started = std::mem::take(&mut STARTED.lock().started[place]);
         if let Some(context) = context.filter(|_| was_started) {

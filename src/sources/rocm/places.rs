@@ -19,8 +19,6 @@ const RUNTIMES: [&str; 4] = [
     "libamdhip64.so.6",
     "libamdhip64.so.5",
 ];
-/// What gputrail's own library with the names of rocprofiler-sdk exports (`tools/abi`): it is not to be taken for AMD's.
-const OWN: &str = "gputrail_rocprofiler_sdk";
 
 /// A library that has been opened.
 pub(super) struct FoundSdk {
@@ -116,12 +114,8 @@ fn load(path: &Path, is_loaded: bool) -> Option<FoundSdk> {
         // SAFETY: opening a library runs its constructors: those of AMD's library, in a process that asks for its GPUs.
         unsafe { Library::open(Some(path), flags) }.ok()?
     };
-    // SAFETY: the address alone is asked for.
-    let is_own = unsafe { library.get::<*const ()>(OWN) }.is_ok_and(|address| !address.is_null());
-    if is_own {
-        return None;
-    }
-    let sdk = Sdk::of(&library)?;
+    // gputrail's own library is not to be taken for AMD's.
+    let sdk = Sdk::of(&library).filter(|sdk| !sdk.is_own)?;
     // Never closed: its functions are called until the process ends.
     let _ = library.into_raw();
     Some(FoundSdk {

@@ -38,7 +38,12 @@ pub(super) use call;
 pub(super) struct Sdk {
     pub functions: Functions,
     pub version: VersionTriplet,
+    /// Whether it is gputrail's own library with the names of rocprofiler-sdk (`tools/abi`).
+    pub is_own: bool,
 }
+
+/// What gputrail's own library exports.
+const OWN: &CStr = c"gputrail_rocprofiler_sdk";
 
 /// What a function of the library has answered instead of success.
 pub(super) type Refused = Status;
@@ -70,7 +75,11 @@ impl Sdk {
         // its functions. Those who ask keep the library loaded.
         let functions = unsafe { Functions::find(find) };
         functions.create_context?;
-        Some(Sdk::with(functions))
+        let is_own = !find(OWN).is_null();
+        Some(Sdk {
+            is_own,
+            ..Sdk::with(functions)
+        })
     }
 
     /// The library with these functions.
@@ -85,7 +94,11 @@ impl Sdk {
             // SAFETY: the library writes to three places of a local.
             unsafe { get_version(major, minor, patch) };
         }
-        Sdk { functions, version }
+        Sdk {
+            functions,
+            version,
+            is_own: false,
+        }
     }
 
     /// Whether structures are laid out as before version 1.0.

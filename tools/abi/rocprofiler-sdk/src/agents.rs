@@ -17,7 +17,7 @@ use crate::devices::{self, Device};
 use crate::result::{Answer, api};
 use core::ffi::{CStr, c_void};
 use gputrail_abi::{kept, lock};
-use gputrail_record::{self as record, Agent, AgentAttributeKind, AgentKind, StringId};
+use gputrail_record::{self as record, Agent, AgentAttributeKind, AgentKind, Domain, StringId};
 use gputrail_rocprofiler::*;
 use gputrail_tool as tool;
 use std::sync::Mutex;
@@ -28,8 +28,8 @@ const HOST: u64 = 0x301;
 
 /// An agent, which is never forgotten.
 struct Listed {
-    /// Its handle in its runtime; 0 of the host.
-    handle: u64,
+    /// Its handle in its runtime; none of the host.
+    handle: Option<u64>,
     description: &'static AgentV0,
 }
 
@@ -40,6 +40,9 @@ static LISTED: Mutex<Vec<Listed>> = Mutex::new(Vec::new());
 
 /// OpenCL has told of its devices, which stay the same: it is not asked again, since that would be calls of the program.
 static HAS_ASKED: AtomicBool = AtomicBool::new(false);
+
+/// In place of a handle: an agent that is not told of.
+const UNTOLD: u64 = u64::MAX;
 
 /// The agents of gputrail's numbers, as far as they were asked for: handles, by number.
 static OF_RECORDS: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
@@ -56,12 +59,21 @@ pub fn of_record(agent: record::AgentId) -> AgentId {
     }
     let cached = OF_RECORDS.get(agent.0 as usize);
     let known = cached.map_or(0, |cached| cached.load(Ordering::Relaxed));
+    if known == UNTOLD {
+        return host();
+    }
     if known != 0 {
         return AgentId { handle: known };
     }
     let Ok(described) = tool::describe::<Agent>(agent) else {
         return host();
     };
+    if described.domain == Domain::HIP {
+        if let Some(cached) = cached {
+            cached.store(UNTOLD, Ordering::Relaxed);
+        }
+        return host();
+    }
     let mut listed = lock(&LISTED);
     begin(&mut listed);
     let id = add(&mut listed, described.handle, || known_device(&described));
@@ -69,6 +81,12 @@ pub fn of_record(agent: record::AgentId) -> AgentId {
         cached.store(id.handle, Ordering::Relaxed);
     }
     id
+}
+
+/// Whether work of an agent of gputrail's is told of. gputrail knows the agents of HIP through rocprofiler-sdk, which may be this
+/// library: each piece of work would be told of again.
+pub fn is_told(agent: record::AgentId) -> bool {
+    !agent.is_some() || of_record(agent) != host()
 }
 
 /// The handle of an agent in its runtime.
@@ -80,7 +98,7 @@ pub fn runtime_handle(id: AgentId) -> Answer<u64> {
     let found = || {
         let listed = lock(&LISTED);
         let found = listed.iter().find(|one| one.description.id == id);
-        found.map(|one| one.handle).filter(|handle| *handle != 0)
+        found.and_then(|one| one.handle)
     };
     let again = || {
         refresh();
@@ -95,7 +113,9 @@ pub fn runtime_handle(id: AgentId) -> Answer<u64> {
 ///
 /// `AGENT_NOT_FOUND`, also for the host.
 pub fn of_id(id: AgentId) -> Answer<Option<record::AgentId>> {
-    Ok(tool::agent_of(runtime_handle(id)?))
+    runtime_handle(id)?;
+    let known = tool::agents().unwrap_or_default();
+    Ok(known.into_iter().find(|agent| of_record(*agent) == id))
 }
 
 /// Lists the agents that are there by now.
@@ -126,7 +146,7 @@ fn begin(listed: &mut Vec<Listed>) {
         (host.cpu_cores_count, host.cu_count) = (host.cu_count, 0);
         (host.simd_count, host.simd_per_cu) = (0, 0);
         listed.push(Listed {
-            handle: 0,
+            handle: None,
             description: Box::leak(Box::new(host)),
         });
     }
@@ -134,12 +154,12 @@ fn begin(listed: &mut Vec<Listed>) {
 
 /// The id of the agent with `handle`, which is listed if it was not.
 fn add(listed: &mut Vec<Listed>, handle: u64, device: impl FnOnce() -> Device) -> AgentId {
-    if let Some(one) = listed.iter().find(|one| one.handle == handle) {
+    if let Some(one) = listed.iter().find(|one| one.handle == Some(handle)) {
         return one.description.id;
     }
     let description: &'static AgentV0 = Box::leak(Box::new(describe(listed.len(), &device())));
     listed.push(Listed {
-        handle,
+        handle: Some(handle),
         description,
     });
     description.id

@@ -3,6 +3,7 @@
 //! Work comes when it has completed, in one record. Work whose times its runtime does not tell has times of 0; work that had not
 //! completed when the program ended has no record.
 
+use crate::agents;
 use crate::context::{BufferService, Services};
 use crate::hip::{self, HipRecord};
 use crate::kinds;
@@ -97,19 +98,30 @@ impl Translator {
         use record::Kind as Of;
         let times = WorkTimes::of(record).unwrap_or_default();
         let has_ended = matches!(times.unfinished, Unfinished::NO | Unfinished::NO_TIMES);
+        let is_told = |work: &WorkHeader| has_ended && agents::is_told(work.agent);
         match record.kind() {
             Of::ARGUMENTS => self.keep_arguments(record),
             Of::API => each(record, |call: &Api| self.call(call)),
-            Of::KERNEL_DISPATCH if has_ended => each(record, |kernel: &KernelDispatch| {
-                self.kernel(&kernel.work, payload::dispatch_info(kernel), times);
+            Of::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
+                if is_told(&kernel.work) {
+                    self.kernel(&kernel.work, payload::dispatch_info(kernel), times);
+                }
             }),
-            Of::MEMORY_SET if has_ended => each(record, |fill: &MemorySet| {
-                self.kernel(&fill.work, payload::fill_info(fill), times);
+            Of::MEMORY_SET => each(record, |fill: &MemorySet| {
+                if is_told(&fill.work) {
+                    self.kernel(&fill.work, payload::fill_info(fill), times);
+                }
             }),
-            Of::MEMORY_COPY if has_ended => {
-                each(record, |copy: &MemoryCopy| self.copy(copy, times));
-            }
-            Of::MEMORY_ALLOCATION => each(record, |one: &Allocation| self.allocation(one)),
+            Of::MEMORY_COPY => each(record, |copy: &MemoryCopy| {
+                if is_told(&copy.work) {
+                    self.copy(copy, times);
+                }
+            }),
+            Of::MEMORY_ALLOCATION => each(record, |one: &Allocation| {
+                if agents::is_told(one.agent) {
+                    self.allocation(one);
+                }
+            }),
             Of::RETIREMENT => each(record, |one: &Retirement| self.retirement(one)),
             Of::MARKER => each(record, |marker: &Marker| self.marker(marker)),
             _ => {}
