@@ -364,8 +364,9 @@ impl CsvFolder {
         let given = |name| number_argument(work, name);
         let kernel = given("kernel_id").unwrap_or_else(|| self.kernel(name));
         let queue = given("queue_id").unwrap_or(work.queue.0.into());
+        let resources = &work.resources;
         let [accumulators, scalars] =
-            ["accum_vgpr_count", "sgpr_count"].map(|name| given(name).unwrap_or(0));
+            [resources.accumulation_registers, resources.scalar_registers].map(u64::from);
         let (start, end) = interval(work);
         let launch = work.launch.unwrap_or_default();
         let [fixed, dynamic] =

@@ -82,8 +82,12 @@ impl Consumer for StreamLog {
             other => format!(" {}={other:?}", one.name),
         });
         let arguments: String = arguments.collect();
+        let scalar = match work.resources.scalar_registers {
+            0 => String::new(),
+            scalar => format!(" {scalar} scalar registers"),
+        };
         self.lines.push(format!(
-            "work {}: {} {interval}{arguments}",
+            "work {}: {} {interval}{scalar}{arguments}",
             self.queues[work.queue.0 as usize], work.stage.name
         ));
         Ok(())

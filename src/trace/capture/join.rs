@@ -89,6 +89,8 @@ impl ShownWork for KernelDispatch {
             },
             resources: Resources {
                 registers: self.registers,
+                accumulation_registers: self.accumulation_registers.into(),
+                scalar_registers: self.scalar_registers.into(),
                 static_local: self.static_local_memory,
                 dynamic_local: self.dynamic_local_memory,
                 private: self.private_memory,

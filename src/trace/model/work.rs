@@ -93,8 +93,12 @@ impl Launch {
 /// Resources of the agent that a kernel uses. 0 means unknown or none.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Resources {
-    /// Registers per work-item.
+    /// Registers per work-item. Where scalar ones and those of matrix instructions are counted apart, the ordinary ones.
     pub registers: u32,
+    /// Registers per work-item in which matrix instructions accumulate (AMD: accumulation VGPRs).
+    pub accumulation_registers: u32,
+    /// Scalar registers per wave (AMD: SGPRs).
+    pub scalar_registers: u32,
     /// Local memory that the kernel declares, bytes per workgroup.
     pub static_local: u32,
     /// Local memory that the launch added, bytes per workgroup.

@@ -426,6 +426,8 @@ fn kernel_description(iid: u64, queue: &HardwareQueue, work: &Work<'_>) -> Inter
         ("device", queue.gpu, true),
         ("stream", work.stream, true),
         ("registers_per_thread", resources.registers, false),
+        ("accum_vgpr_count", resources.accumulation_registers, false),
+        ("sgpr_count", resources.scalar_registers, false),
         ("shared_mem_static", resources.static_local, false),
         ("shared_mem_dynamic", resources.dynamic_local, false),
         ("private_mem_per_thread", resources.private, false),

@@ -611,6 +611,8 @@ fn everything(consumer: &mut dyn Consumer) -> io::Result<()> {
         }),
         resources: Resources {
             registers: 32,
+            accumulation_registers: 8,
+            scalar_registers: 96,
             static_local: 64,
             dynamic_local: 128,
             private: 16,

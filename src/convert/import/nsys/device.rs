@@ -208,6 +208,7 @@ impl Export<'_> {
                     static_local: kernel.static_shared,
                     dynamic_local: kernel.dynamic_shared,
                     private: kernel.local,
+                    ..Resources::default()
                 },
                 arguments: export.tables.numbers(&[
                     ("graph_id", kernel.graph),

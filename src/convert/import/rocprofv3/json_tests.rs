@@ -83,7 +83,7 @@ fn assert_records(log: &StreamLog) {
         work,
         [
             "stream 1: copy host to device 410..420 source=Agent 0 destination=Agent 4",
-            "stream 1: saxpy<float> 300..400 queue_id=2 dispatch_id=6 external_id=7 kernel_id=10 sgpr_count=16 SQ_WAVES=128.5",
+            "stream 1: saxpy<float> 300..400 16 scalar registers queue_id=2 dispatch_id=6 external_id=7 kernel_id=10 SQ_WAVES=128.5",
         ]
     );
     assert_eq!(log.of("slice markers: "), ["step \"1\" 90..500"]);

@@ -22,6 +22,8 @@ rows! {
         local: u32 = "LDS_Block_Size|Group_Segment_Size",
         private: u32 = "Scratch_Size|Private_Segment_Size",
         registers: u32 = "VGPR_Count",
+        accumulation: u32 = "Accum_VGPR_Count",
+        scalar: u32 = "SGPR_Count",
         workgroup_x: u32 = "Workgroup_Size_X",
         workgroup_y: u32 = "Workgroup_Size_Y",
         workgroup_z: u32 = "Workgroup_Size_Z",
@@ -69,9 +71,11 @@ impl Kernel<'_> {
             }),
             resources: Resources {
                 registers: self.registers,
+                accumulation_registers: self.accumulation,
+                scalar_registers: self.scalar,
                 static_local: self.local,
-                dynamic_local: 0,
                 private: self.private,
+                ..Resources::default()
             },
             arguments: reader.arguments(&ids, row),
             ..WorkRow::default()

@@ -100,8 +100,8 @@ rows! {
         name: &'r str = "kernel_name",
         display: &'r str = "display_name",
         registers: u32 = "arch_vgpr_count",
-        accumulation: Option<i64> = "accum_vgpr_count",
-        scalar: Option<i64> = "sgpr_count",
+        accumulation: u32 = "accum_vgpr_count",
+        scalar: u32 = "sgpr_count",
     }
 
     Track {
@@ -293,8 +293,8 @@ impl Happened {
 struct RocpdKernel {
     name: String,
     registers: u32,
-    accumulation: i64,
-    scalar: i64,
+    accumulation: u32,
+    scalar: u32,
 }
 
 /// A run that is being read. Maps are by the ids of its tables.
@@ -464,8 +464,8 @@ impl RocpdRun<'_> {
             let kernel = RocpdKernel {
                 name: name.to_owned(),
                 registers: symbol.registers,
-                accumulation: symbol.accumulation.unwrap_or(0),
-                scalar: symbol.scalar.unwrap_or(0),
+                accumulation: symbol.accumulation,
+                scalar: symbol.scalar,
             };
             run.symbols.insert(symbol.id, kernel);
             Ok(())
@@ -666,17 +666,16 @@ impl RocpdRun<'_> {
             let dispatch = Dispatch::read(row)?;
             let kernel = dispatch.kernel.unwrap_or(0);
             let mut resources = Resources {
-                registers: 0,
                 static_local: dispatch.group,
-                dynamic_local: 0,
                 private: dispatch.private,
+                ..Resources::default()
             };
             let mut numbers = Vec::new();
             let name = match run.symbols.get(&kernel) {
                 Some(symbol) => {
                     resources.registers = symbol.registers;
-                    numbers.push(("accum_vgpr_count", Some(symbol.accumulation)));
-                    numbers.push(("sgpr_count", Some(symbol.scalar)));
+                    resources.accumulation_registers = symbol.accumulation;
+                    resources.scalar_registers = symbol.scalar;
                     symbol.name.clone()
                 }
                 None => format!("kernel {kernel}"),

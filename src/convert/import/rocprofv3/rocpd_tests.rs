@@ -106,7 +106,7 @@ fn assert_run(log: &StreamLog, report: &Report, times: usize) {
     let ids = (1..).step_by(2).take(times);
     let calls = ids.map(|work| format!("hipLaunchKernel 100..200 submitted [{work}]"));
     assert_eq!(log.of("call "), calls.collect::<Vec<_>>());
-    let kernel = "default stream: f<int> 300..400 sgpr_count=Int(16) dispatch_id=Int(1) kernel_id=Int(9) queue_id=Int(1) SQ_WAVES=128";
+    let kernel = "default stream: f<int> 300..400 16 scalar registers dispatch_id=Int(1) kernel_id=Int(9) queue_id=Int(1) SQ_WAVES=128";
     let copy = "default stream: copy host to device 410..420 source=CPU 0 destination=GPU 0";
     let mut work = log.of("work ");
     work.sort_unstable();

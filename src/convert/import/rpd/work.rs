@@ -49,7 +49,7 @@ rows! {
     CodeObject {
         id: i64 = "id",
         registers: u32 = "vgpr",
-        scalar: Option<i64> = "sgpr",
+        scalar: u32 = "sgpr",
     }
 
     CopyCall<'r> {
@@ -166,7 +166,7 @@ impl Rpd<'_> {
 
     /// Launches of kernels, by their calls.
     pub(super) fn launches(&mut self) {
-        let mut code_objects: HashMap<i64, (u32, Option<i64>)> = HashMap::new();
+        let mut code_objects: HashMap<i64, (u32, u32)> = HashMap::new();
         let table = "rocpd_kernelcodeobject";
         self.each(table, CodeObject::COLUMNS, |_, row| {
             let code = CodeObject::read(row)?;
@@ -176,8 +176,8 @@ impl Rpd<'_> {
         self.each("rocpd_kernelapi", KernelCall::COLUMNS, |rpd, row| {
             let kernel = KernelCall::read(row)?;
             let code = kernel.code.and_then(|code| code_objects.get(&code));
-            let (registers, scalar) = code.copied().unwrap_or_default();
-            let mut arguments = rpd.tables.numbers(&[("sgpr_count", scalar)]);
+            let (registers, scalar_registers) = code.copied().unwrap_or_default();
+            let mut arguments = Vec::new();
             rpd.further(
                 &mut arguments,
                 &[
@@ -192,9 +192,10 @@ impl Rpd<'_> {
                 workgroup: [kernel.group_x, kernel.group_y, kernel.group_z],
                 resources: Resources {
                     registers,
+                    scalar_registers,
                     static_local: kernel.local,
-                    dynamic_local: 0,
                     private: kernel.private,
+                    ..Resources::default()
                 },
                 name: rpd.string(kernel.name),
                 arguments,

@@ -97,7 +97,7 @@ structs! {
         wave_count, absent
     }
     Launch { grid, workgroup }
-    Resources { registers, static_local, dynamic_local, private }
+    Resources { registers, accumulation_registers, scalar_registers, static_local, dynamic_local, private }
     HostEntry { row, arguments, submitted }
     WorkEntry { row, arguments, event, submitter, counters, outcomes }
 }

@@ -126,7 +126,7 @@ mod tests {
             registers: 32,
             static_local: 16,
             dynamic_local: 8,
-            private: 0,
+            ..Resources::default()
         };
         assert_eq!(nvidia.resources, resources);
         assert_eq!(nvidia.rest, [("occ_pct", "62.5")]);

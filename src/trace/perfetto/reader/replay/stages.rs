@@ -156,6 +156,8 @@ impl StageOfWork {
             "device" => return,
             "stream" => &mut self.stream,
             "registers_per_thread" => &mut self.resources.registers,
+            "accum_vgpr_count" => &mut self.resources.accumulation_registers,
+            "sgpr_count" => &mut self.resources.scalar_registers,
             "shared_mem_static" => &mut self.resources.static_local,
             "shared_mem_dynamic" => &mut self.resources.dynamic_local,
             "private_mem_per_thread" => &mut self.resources.private,
