@@ -262,7 +262,7 @@ enum {
     GPUTRAIL_DOMAIN_SYNCHRONIZATION = 12, /* Waits of the host; for subscribers only. */
     GPUTRAIL_DOMAIN_MARKER = 13, /* Markers and ranges made by the program. */
     GPUTRAIL_DOMAIN_RCCL = 14, /* RCCL, AMD's library of collectives. */
-    GPUTRAIL_DOMAIN_OMPT = 15 /* Events of an OpenMP runtime, as rocprofiler-sdk tells them. */
+    GPUTRAIL_DOMAIN_OMPT = 15 /* Events of the OMPT interface, as rocprofiler-sdk tells them. */
 };
 
 /* The interpretation of a 64-bit argument value. */

@@ -377,6 +377,7 @@ fn write(trace: &mut Exporter<'_>, records: &[Record]) -> std::io::Result<serde_
                         static_local,
                         dynamic_local,
                         private,
+                        ..Resources::default()
                     },
                     correlation: CorrelationId(*correlation),
                     bytes: *bytes,

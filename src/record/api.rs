@@ -33,7 +33,7 @@ open_enum! {
         MARKER = 13, "marker";
         /// RCCL, AMD's library of collectives.
         RCCL = 14, "rccl";
-        /// Events of an OpenMP runtime, as rocprofiler-sdk tells them.
+        /// Events of the OMPT interface, as rocprofiler-sdk tells them.
         OMPT = 15, "ompt";
     }
 }

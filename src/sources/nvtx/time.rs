@@ -14,7 +14,6 @@ use gputrail_record::{ClockSnapshot, Ticks};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::time::Duration;
 
 /// Predefined types of timestamps.
 mod kind {
@@ -102,11 +101,13 @@ struct TimeConversion {
 /// One reading of the clocks of the system, taken when the first timestamp needs it. Timestamps that are converted by the
 /// same reading keep their order and their distances.
 #[derive(Default)]
-pub(super) struct SystemReading(OnceCell<ClockSnapshot>);
+pub(super) struct SystemReading(OnceCell<(ClockSnapshot, u64)>);
 
 impl SystemReading {
-    fn get(&self) -> &ClockSnapshot {
-        self.0.get_or_init(clock::snapshot)
+    /// The clocks, and the ticks of a second, which are measured again each time that they are asked for.
+    fn get(&self) -> &(ClockSnapshot, u64) {
+        self.0
+            .get_or_init(|| (clock::snapshot(), clock::frequency()))
     }
 }
 
@@ -146,11 +147,12 @@ impl TimeConversion {
 /// The ticks of a timestamp of a predefined type.
 fn ticks_of(kind: u64, timestamp: i64, reading: &SystemReading) -> Option<Ticks> {
     let system = |clock: SystemClock| {
-        let now = reading.get();
+        let (now, frequency) = reading.get();
         let ticks = Ticks(now.before.0.midpoint(now.after.0));
         let ago = i128::from(clock.of(now).0) - i128::from(timestamp);
-        let distance = Duration::from_nanos(u64::try_from(ago.unsigned_abs()).ok()?);
-        let distance = clock::ticks_of(distance);
+        let distance = u64::try_from(ago.unsigned_abs()).ok()?;
+        let distance = u128::from(distance) * u128::from(*frequency) / 1_000_000_000;
+        let distance = u64::try_from(distance).unwrap_or(u64::MAX);
         if ago >= 0 {
             ticks.0.checked_sub(distance)
         } else {
@@ -172,7 +174,7 @@ fn ticks_of(kind: u64, timestamp: i64, reading: &SystemReading) -> Option<Ticks>
         kind::HIGH_RESOLUTION_CLOCK => {
             let clocks = [SystemClock::Realtime, SystemClock::Monotonic];
             let distance =
-                |clock: &SystemClock| (clock.of(reading.get()).0 as i64).abs_diff(timestamp);
+                |clock: &SystemClock| (clock.of(&reading.get().0).0 as i64).abs_diff(timestamp);
             system(clocks.into_iter().min_by_key(distance)?)
         }
         _ => None,
@@ -328,6 +330,7 @@ fn put<K: Eq + Hash, V>(values: &mut HashMap<K, V>, key: K, value: V, beyond: &m
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn at(time_domain: u64, value: i64) -> Option<Ticks> {
         Timestamp { time_domain, value }.ticks(7, &SystemReading::default())
@@ -344,7 +347,7 @@ mod tests {
         };
         let first = at(now);
         std::thread::sleep(Duration::from_millis(1));
-        let distance = clock::ticks_of(Duration::from_nanos(1000));
+        let distance = reading.get().1 / 1_000_000;
         assert!((at(now + 1000) - first).abs_diff(distance) <= 1);
     }
 

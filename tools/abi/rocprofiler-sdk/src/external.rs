@@ -70,7 +70,9 @@ impl RequestService {
 }
 
 /// The ids that wait for a thread, by context and thread, the latest last.
-static WAITING: Mutex<Option<HashMap<(u64, ThreadId), Vec<u64>>>> = Mutex::new(None);
+type WaitingIds = HashMap<(u64, ThreadId), Vec<u64>>;
+
+static WAITING: Mutex<Option<WaitingIds>> = Mutex::new(None);
 /// How many wait.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// What gives threads the ids that wait for them.

@@ -101,7 +101,8 @@ fn structures() -> Vec<Structure> {
         let name = format!("rocprofiler_buffer_tracing_{same}_api_record_t");
         all.push((name, api.1, api.2.clone()));
     }
-    let more: [(&str, usize, &[(&str, usize)]); 9] = [
+    type Layout<'a> = (&'a str, usize, &'a [(&'a str, usize)]);
+    let more: [Layout<'_>; 9] = [
         (
             "rocprofiler_kernel_dispatch_info_t",
             size_of::<KernelDispatchInfo>(),
