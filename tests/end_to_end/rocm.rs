@@ -82,7 +82,8 @@ fn calls_and_work_are_those_that_each_version_of_the_stand_in_says_it_told() {
                 )
             })
             .collect();
-        (told.sort(), found.sort());
+        told.sort();
+        found.sort();
         assert_eq!((found.len(), &found), (60, &told), "{version}");
 
         let mut told: Vec<_> = log
@@ -106,7 +107,8 @@ fn calls_and_work_are_those_that_each_version_of_the_stand_in_says_it_told() {
                 (recorded.times(one.work.id), transfer, one.bytes, call)
             })
             .collect();
-        (told.sort(), found.sort());
+        told.sort();
+        found.sort();
         assert_eq!((found.len(), &found), (9, &told), "{version}");
 
         let mut trace = stand_ins.dir().trace();
