@@ -546,10 +546,9 @@ mod tests {
             data: *mut c_void,
         ) -> Status {
             for number in 0..4 {
+                let Some(visit) = visit else { break };
                 // SAFETY: the visitor with its data.
-                if let Some(visit) = visit
-                    && unsafe { visit(CallbackTracingKind(number), data) } != 0
-                {
+                if unsafe { visit(CallbackTracingKind(number), data) } != 0 {
                     break;
                 }
             }
