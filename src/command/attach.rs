@@ -80,7 +80,9 @@ fn look_at(pid: u32) -> Result<()> {
         bail!("there is no process {pid}");
     }
     let maps = std::fs::read(folder.join("maps")).with_context(|| {
-        format!("process {pid} cannot be looked at: only its user and root can attach to it")
+        format!(
+            "process {pid} cannot be looked at: its user and root can attach to it, as far as the container that they are in lets them"
+        )
     })?;
     let maps = String::from_utf8_lossy(&maps);
     if !RUNTIMES.iter().any(|runtime| maps.contains(runtime)) {

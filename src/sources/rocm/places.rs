@@ -20,6 +20,9 @@ const RUNTIMES: [&str; 4] = [
     "libamdhip64.so.5",
 ];
 
+/// Words about gputrail's own library with the names of rocprofiler-sdk, which is not taken for AMD's.
+const IS_OWN: &str = "is gputrail's own, and has no GPUs of ROCm";
+
 /// A library that has been opened.
 pub(super) struct FoundSdk {
     pub sdk: Sdk,
@@ -39,32 +42,50 @@ pub(super) fn open() -> Result<FoundSdk, String> {
             true => FILES.iter().map(|file| named.join(file)).collect(),
             false => vec![named.clone()],
         };
-        let found = files.iter().find_map(|file| load(file, false));
-        return found.ok_or_else(|| {
-            format!(
-                "{ROCPROFILER_VARIABLE}={} is no rocprofiler-sdk that can be loaded",
-                named.display()
-            )
-        });
+        let mut reasons = Vec::new();
+        for file in files {
+            match load(&file, false) {
+                Ok(found) => return Ok(found),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        return Err(format!("{ROCPROFILER_VARIABLE}: {}", reasons.join("; ")));
     }
-    let there = FILES.iter().find_map(|file| load(Path::new(file), true));
+    let loaded = FILES
+        .iter()
+        .find_map(|file| load(Path::new(file), true).ok());
+    if let Some(found) = loaded {
+        return Ok(found);
+    }
     let folders = folders();
-    let there = there.or_else(|| {
-        let in_folders = folders
-            .iter()
-            .flat_map(|folder| FILES.iter().map(move |file| folder.join(file)));
-        let by_loader = FILES.iter().map(PathBuf::from);
-        let mut files = in_folders.filter(|file| file.exists()).chain(by_loader);
-        files.find_map(|file| load(&file, false))
-    });
-    there.ok_or_else(|| {
-        let folders: Vec<String> = folders.iter().map(|one| one.display().to_string()).collect();
-        format!(
-            "{} is neither in {} nor where the loader looks: install ROCm's rocprofiler-sdk, or name it in {ROCPROFILER_VARIABLE}",
-            FILES[0],
-            folders.join(", ")
-        )
-    })
+    let in_folders = folders
+        .iter()
+        .flat_map(|folder| FILES.iter().map(move |file| folder.join(file)));
+    let mut reasons = Vec::new();
+    for file in in_folders.filter(|file| file.exists()) {
+        match load(&file, false) {
+            Ok(found) => return Ok(found),
+            Err(reason) => reasons.push(format!("; {reason}")),
+        }
+    }
+    for file in FILES {
+        match load(Path::new(file), false) {
+            Ok(found) => return Ok(found),
+            Err(reason) if reason.ends_with(IS_OWN) => reasons.push(format!("; {reason}")),
+            // The loader finds none.
+            Err(_) => {}
+        }
+    }
+    let folders: Vec<String> = folders
+        .iter()
+        .map(|one| one.display().to_string())
+        .collect();
+    Err(format!(
+        "there is no {} of ROCm's in {}, nor where the loader looks{}: install ROCm's rocprofiler-sdk, or name it in {ROCPROFILER_VARIABLE}",
+        FILES[0],
+        folders.join(", "),
+        reasons.concat()
+    ))
 }
 
 /// Folders in which the library may be.
@@ -73,8 +94,10 @@ fn folders() -> Vec<PathBuf> {
     for runtime in RUNTIMES {
         folders.extend(folder_of_loaded(runtime));
     }
-    let rocm = variable(ROCM_VARIABLE).map_or_else(|| PathBuf::from(ROCM), PathBuf::from);
-    folders.push(rocm.join("lib"));
+    let named = variable(ROCM_VARIABLE).map(PathBuf::from);
+    for rocm in named.into_iter().chain([PathBuf::from(ROCM)]) {
+        folders.push(rocm.join("lib"));
+    }
     folders.dedup();
     folders
 }
@@ -106,20 +129,37 @@ fn loaded(path: &Path) -> Option<Library> {
 }
 
 /// Loads a library, or finds it if it `is_loaded`, and keeps it if it is AMD's.
-fn load(path: &Path, is_loaded: bool) -> Option<FoundSdk> {
+///
+/// # Errors
+///
+/// Words that name the file, and why it is not the library.
+fn load(path: &Path, is_loaded: bool) -> Result<FoundSdk, String> {
     let library = if is_loaded {
-        loaded(path)?
+        loaded(path).ok_or("it is not loaded")?
     } else {
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
         // SAFETY: opening a library runs its constructors: those of AMD's library, in a process that asks for its GPUs.
-        unsafe { Library::open(Some(path), flags) }.ok()?
+        unsafe { Library::open(Some(path), flags) }.map_err(|error| reason_of(path, &error))?
     };
-    // gputrail's own library is not to be taken for AMD's.
-    let sdk = Sdk::of(&library).filter(|sdk| !sdk.is_own)?;
+    let sdk =
+        Sdk::of(&library).ok_or_else(|| format!("{} is no rocprofiler-sdk", path.display()))?;
+    if sdk.is_own {
+        return Err(format!("{} {IS_OWN}", path.display()));
+    }
     // Never closed: its functions are called until the process ends.
     let _ = library.into_raw();
-    Some(FoundSdk {
+    Ok(FoundSdk {
         sdk,
         path: path.to_owned(),
     })
+}
+
+/// The loader's reason, which names the file, or words that do.
+fn reason_of(path: &Path, error: &libloading::Error) -> String {
+    let reason =
+        std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    match reason.contains(&*path.to_string_lossy()) {
+        true => reason,
+        false => format!("{}: {reason}", path.display()),
+    }
 }

@@ -354,6 +354,8 @@ static void see(rocprofiler_callback_tracing_record_t record, rocprofiler_user_d
 static int fill_records, call_records, launch_records, ext_records, own_records, kernel_records, copy_records, allocation_records, retirements,
     initialisation_records, asked_kernels, asked_calls, requests, small_records, ext_arguments;
 static uint64_t calls_thread, work_thread, small_drops, last_kernel_external;
+/* Whether an id has retired: no further record has it. */
+static char has_retired[1 << 16];
 static int is_blocked;
 
 static int see_ext_argument(rocprofiler_buffer_tracing_kind_t kind, rocprofiler_tracing_operation_t operation, uint32_t number,
@@ -389,6 +391,12 @@ static void take_calls(rocprofiler_context_id_t context, rocprofiler_buffer_id_t
             break;
         case ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT:
             CHECK(call->size == sizeof(rocprofiler_buffer_tracing_hip_api_ext_record_t));
+            if (call->operation == launch_operation) {
+                const rocprofiler_buffer_tracing_hip_api_ext_record_t *ext = header->payload;
+                CHECK(ext->args.hipModuleLaunchKernel.f != NULL && ext->args.hipModuleLaunchKernel.stream != NULL);
+                CHECK(ext->args.hipModuleLaunchKernel.gridDimX * ext->args.hipModuleLaunchKernel.blockDimX == ITEMS);
+                CHECK(ext->args.hipModuleLaunchKernel.gridDimY == 1 && ext->args.hipModuleLaunchKernel.blockDimX > 1);
+            }
             EXPECT(rocprofiler_iterate_buffer_tracing_record_args(*header, see_ext_argument, NULL), SUCCESS);
             add(&ext_records);
             break;
@@ -421,6 +429,7 @@ static void take_work(rocprofiler_context_id_t context, rocprofiler_buffer_id_t 
             }
             CHECK(kernel->dispatch_info.agent_id.handle == device_agent.handle && kernel->dispatch_info.grid_size.x == ITEMS);
             CHECK(kernel->thread_id == main_thread && kernel->correlation_id.internal != 0);
+            CHECK(!has_retired[kernel->correlation_id.internal % sizeof has_retired]);
             last_kernel_external = kernel->correlation_id.external.value;
             add(&kernel_records);
         } else if (header->kind == ROCPROFILER_BUFFER_TRACING_MEMORY_COPY) {
@@ -435,6 +444,7 @@ static void take_work(rocprofiler_context_id_t context, rocprofiler_buffer_id_t 
             const rocprofiler_buffer_tracing_correlation_id_retirement_record_t *retired = header->payload;
             CHECK(header->kind == ROCPROFILER_BUFFER_TRACING_CORRELATION_ID_RETIREMENT);
             CHECK(retired->size == sizeof *retired && retired->internal_correlation_id != 0 && retired->timestamp > 0);
+            has_retired[retired->internal_correlation_id % sizeof has_retired] = 1;
             add(&retirements);
         }
     }

@@ -5,7 +5,7 @@ use crate::callbacks;
 use crate::context::{Context, Services};
 use crate::counting;
 use crate::external::RequestService;
-use crate::hip;
+use crate::hip::{self, KeptArguments};
 use crate::kinds;
 use crate::result::{Answer, failed};
 use crate::sampling;
@@ -18,7 +18,7 @@ use gputrail_rocprofiler::{
 };
 use gputrail_tool::events::{kernel_dispatch, memory_allocation, memory_copy};
 use gputrail_tool::{
-    self as tool, Batch, Buffer, BufferOptions, ExternalRequest, Policy, Subscriber,
+    self as tool, Batch, Buffer, BufferOptions, Callback, ExternalRequest, Policy, Subscriber,
 };
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,8 +50,11 @@ impl Live {
         subscribers.extend(supplier(context, &services).map_err(failed)?);
         let of_callbacks = callbacks::subscribe(context, services.callbacks.clone());
         subscribers.extend(of_callbacks.map_err(failed)?);
+        let arguments = Arc::new(KeptArguments::default());
+        let keeping = keeping(context, &services, &arguments);
+        subscribers.extend(keeping.map_err(failed)?);
         Ok(Live {
-            feed: Feed::new(context, &services).map_err(failed)?,
+            feed: Feed::new(context, &services, arguments).map_err(failed)?,
             _subscribers: subscribers,
         })
     }
@@ -63,7 +66,11 @@ impl Live {
 }
 
 impl Feed {
-    fn new(context: &Context, services: &Services) -> Result<Option<Feed>, tool::Error> {
+    fn new(
+        context: &Context,
+        services: &Services,
+        arguments: Arc<KeptArguments>,
+    ) -> Result<Option<Feed>, tool::Error> {
         let (kinds, calls) = wanted(services);
         if kinds.is_empty() {
             return Ok(None);
@@ -78,7 +85,7 @@ impl Feed {
             period: PERIOD,
             ..BufferOptions::default()
         };
-        let translator = Arc::new(Mutex::new(Translator::new(context.id, services)));
+        let translator = Arc::new(Mutex::new(Translator::new(context.id, services, arguments)));
         let of_buffer = translator.clone();
         let buffer = Buffer::new(options, move |batch: Batch<'_>| {
             lock(&of_buffer).add(batch);
@@ -94,8 +101,10 @@ impl Feed {
             Err(error) => error.status != tool::Status::BUSY,
             Ok(()) => true,
         };
+        let mut translator = lock(&self.translator);
+        translator.settle(is_possible);
         if let Ok(drops) = self.buffer.dropped() {
-            lock(&self.translator).count_dropped(&drops);
+            translator.count_dropped(&drops);
         }
         is_possible
     }
@@ -154,6 +163,33 @@ fn wanted(services: &Services) -> (Vec<Kind>, Vec<Operation>) {
         }
     }
     (kinds, calls)
+}
+
+/// What keeps the arguments of calls for their records, if those have arguments.
+fn keeping(
+    context: &Context,
+    services: &Services,
+    arguments: &Arc<KeptArguments>,
+) -> Result<Option<Subscriber>, tool::Error> {
+    let kind = BufferTracingKind::HIP_RUNTIME_API_EXT;
+    let Some(service) = services.buffers.get(&kind) else {
+        return Ok(None);
+    };
+    let is_wanted = |call: &Operation| {
+        let shown = hip::shown(*call).into_iter();
+        let mut operations = shown.flat_map(|shown| shown.operations());
+        operations.any(|operation| service.operations.has(operation))
+    };
+    let calls: Vec<Operation> = callbacks::all_calls().filter(is_wanted).collect();
+    let arguments = arguments.clone();
+    let subscriber = context
+        .gputrail
+        .call_back(&calls, move |callback: Callback<'_>, _| {
+            if callback.is_enter() {
+                arguments.keep(&callback);
+            }
+        })?;
+    Ok(Some(subscriber))
 }
 
 /// What supplies external ids, if the client does so. It is asked for calls and work of which the context tells, as callbacks or

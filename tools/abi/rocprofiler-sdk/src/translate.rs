@@ -5,7 +5,7 @@
 
 use crate::agents;
 use crate::context::{BufferService, Services};
-use crate::hip::{self, HipRecord};
+use crate::hip::{self, HipRecord, KeptArguments};
 use crate::kinds;
 use crate::markers::{self, Event, Ranges};
 use crate::payload;
@@ -21,11 +21,16 @@ use gputrail_rocprofiler::{
 };
 use gputrail_tool::{Batch, Drops, WorkTimes, arguments_of_record};
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Bytes of a record, as it says itself.
 fn size_of_record<T>() -> u64 {
     size_of::<T>() as u64
 }
+
+/// Within this time, records that were written before have come.
+const SETTLEMENT: Duration = Duration::from_millis(300);
 
 /// The arguments of a call that comes next.
 struct Arguments {
@@ -39,12 +44,55 @@ pub struct Translator {
     /// By kind: those that go to a buffer of the context.
     services: HashMap<Kind, BufferService>,
     arguments: Option<Arguments>,
+    of_calls: Arc<KeptArguments>,
     ranges: Ranges,
+    retirements: Retirements,
+}
+
+/// The ids that have retired, until all other records with them have come: those of other threads come in other batches.
+#[derive(Default)]
+struct Retirements {
+    /// When calls ended whose ids have not retired.
+    ends: HashMap<u64, u64>,
+    /// Ids, and when their work had ended: those of the latest batches, and those from before the latest settlement.
+    latest: Vec<(u64, u64)>,
+    earlier: Vec<(u64, u64)>,
+    settled: Option<Instant>,
+}
+
+impl Retirements {
+    /// The ids that retire now, with the times: those of calls that have ended. `are_all_here` says that all records have come which
+    /// were written before.
+    fn settle(&mut self, are_all_here: bool) -> Vec<(u64, u64)> {
+        self.settled = Some(Instant::now());
+        if are_all_here {
+            self.earlier.append(&mut self.latest);
+        }
+        let mut retired = Vec::new();
+        for (id, time) in std::mem::take(&mut self.earlier) {
+            match self.ends.remove(&id) {
+                Some(end) => retired.push((id, time.max(end))),
+                None => self.latest.push((id, time)),
+            }
+        }
+        std::mem::swap(&mut self.earlier, &mut self.latest);
+        retired
+    }
+
+    fn is_due(&self) -> bool {
+        self.settled
+            .is_none_or(|settled| settled.elapsed() > SETTLEMENT)
+    }
 }
 
 impl Translator {
     /// Of a context with these services. Records for buffers of other contexts are dropped, as by AMD's library.
-    pub fn new(context: ContextId, services: &Services) -> Translator {
+    /// `of_calls` has the arguments for records that have any.
+    pub fn new(
+        context: ContextId,
+        services: &Services,
+        of_calls: Arc<KeptArguments>,
+    ) -> Translator {
         let services = services.buffers.iter();
         let own = services.filter(|(_, service)| service.buffer.context == context);
         Translator {
@@ -52,14 +100,36 @@ impl Translator {
                 .map(|(kind, service)| (*kind, service.clone()))
                 .collect(),
             arguments: None,
+            of_calls,
             ranges: Ranges::default(),
+            retirements: Retirements::default(),
         }
     }
 
     /// Puts the records of a batch.
     pub fn add(&mut self, batch: Batch<'_>) {
+        if self.retirements.is_due() {
+            self.settle(false);
+        }
         for record in batch.records() {
             self.put(record);
+        }
+    }
+
+    /// Puts the retirements of ids whose other records have come. `are_all_here` says that all have which were written before.
+    pub fn settle(&mut self, are_all_here: bool) {
+        let kind = Kind::CORRELATION_ID_RETIREMENT;
+        let Some(service) = self.services.get(&kind) else {
+            return;
+        };
+        for (id, timestamp) in self.retirements.settle(are_all_here) {
+            let record = CorrelationIdRetirementRecord {
+                size: size_of_record::<CorrelationIdRetirementRecord>(),
+                kind,
+                timestamp,
+                internal_correlation_id: id,
+            };
+            service.buffer.put(BufferCategory::TRACING, kind.0, &record);
         }
     }
 
@@ -146,6 +216,10 @@ impl Translator {
     }
 
     fn call(&mut self, call: &Api) {
+        if self.services.contains_key(&Kind::CORRELATION_ID_RETIREMENT) {
+            let ends = &mut self.retirements.ends;
+            ends.insert(call.correlation.0, call.end.0);
+        }
         let correlation_id = sdk::CorrelationId {
             internal: call.correlation.0,
             external: UserData::from(call.external.0),
@@ -180,6 +254,12 @@ impl Translator {
             let kind = Kind::HIP_RUNTIME_API.0;
             service.buffer.put(BufferCategory::TRACING, kind, &record);
         }
+        if !self.services.contains_key(&Kind::HIP_RUNTIME_API_EXT) {
+            return;
+        }
+        // A call that had begun before the context has none.
+        let kept = self.of_calls.take(call.correlation.0);
+        let (operation, arguments) = kept.unwrap_or((operation, [0; hip::ARGUMENT_BYTES / 8]));
         if let Some(service) = self.service(Kind::HIP_RUNTIME_API_EXT, operation) {
             let mut record = HipRecord {
                 size: size_of_record::<HipRecord>(),
@@ -189,10 +269,9 @@ impl Translator {
                 start_timestamp: call.start.0,
                 end_timestamp: call.end.0,
                 thread_id: call.thread.0.into(),
-                arguments: [0; hip::ARGUMENT_BYTES / 8],
+                arguments,
                 result: [0; HIP_RESULT_BYTES / 8],
             };
-            shown.put_in_record(&arguments, &mut record.arguments);
             record.result[0] = hip::error_of(call.return_code);
             let kind = Kind::HIP_RUNTIME_API_EXT.0;
             service.buffer.put(BufferCategory::TRACING, kind, &record);
@@ -271,17 +350,9 @@ impl Translator {
         service.buffer.put(BufferCategory::TRACING, kind.0, &record);
     }
 
-    fn retirement(&self, retirement: &Retirement) {
-        let kind = Kind::CORRELATION_ID_RETIREMENT;
-        if let Some(service) = self.services.get(&kind) {
-            let record = CorrelationIdRetirementRecord {
-                size: size_of_record::<CorrelationIdRetirementRecord>(),
-                kind,
-                timestamp: retirement.time.0,
-                internal_correlation_id: retirement.correlation.0,
-            };
-            service.buffer.put(BufferCategory::TRACING, kind.0, &record);
-        }
+    fn retirement(&mut self, retirement: &Retirement) {
+        let retired = (retirement.correlation.0, retirement.time.0);
+        self.retirements.latest.push(retired);
     }
 
     fn marker(&mut self, marker: &Marker) {

@@ -64,6 +64,13 @@ pub struct Parameter {
     pub of: Type,
 }
 
+impl Parameter {
+    /// Whether it is a text.
+    pub fn is_text(&self) -> bool {
+        self.of.mangled == TEXT.mangled
+    }
+}
+
 /// A function of HIP.
 #[derive(Debug)]
 pub struct HipFunction {

@@ -12,14 +12,16 @@ use crate::kinds::Named;
 use crate::result::Answer;
 use core::ffi::{CStr, c_void};
 use functions::HipFunction;
+use gputrail_abi::{kept, lock};
 use gputrail_record::{Domain, Operation};
 use gputrail_rocprofiler::{
     BufferArgumentVisitor, BufferTracingKind, CallbackArgumentVisitor, CallbackTracingRecord,
     CorrelationId, HIP_RESULT_BYTES, RecordHeader, Status, ThreadId, Timestamp, TracingOperation,
 };
 use gputrail_tool::{Callback, arguments_of_operation, operation_name, operations};
+use std::collections::HashMap;
 use std::ffi::CString;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 use table::{Length, ROWS, Row, Value};
 
 /// The names of the operations of the kinds, by their numbers.
@@ -29,6 +31,8 @@ mod names {
 
 /// Bytes of the largest arguments of a function of HIP.
 pub const ARGUMENT_BYTES: usize = 88;
+/// The most calls whose arguments wait for their records.
+const MOST_KEPT: usize = 1 << 16;
 /// The most arguments of a function of OpenCL.
 const MOST_ARGUMENTS: usize = 16;
 /// The most parameters of a function in [`functions`].
@@ -97,6 +101,44 @@ pub struct HipRecord {
     pub arguments: [u64; ARGUMENT_BYTES / 8],
     /// A `hipError_t`.
     pub result: [u64; HIP_RESULT_BYTES / 8],
+}
+
+/// The operation of a call, and the values of its parameters.
+pub type KeptCall = (TracingOperation, [u64; ARGUMENT_BYTES / 8]);
+
+/// The arguments of calls, by correlation id, from their enter to their records: arrays and texts are there during the call only.
+/// Where records do not come, the arguments of all calls are forgotten once they are too many.
+#[derive(Debug, Default)]
+pub struct KeptArguments(Mutex<HashMap<u64, KeptCall>>);
+
+impl KeptArguments {
+    /// Keeps those of a call that begins.
+    pub fn keep(&self, callback: &Callback<'_>) {
+        let Some(shown) = shown(callback.operation()) else {
+            return;
+        };
+        let arguments = Arguments::of(callback);
+        let mut values = [0; ARGUMENT_BYTES / 8];
+        shown.put_values(&arguments, 0, &mut values);
+        let function = shown.function(&arguments);
+        let texts = function.function.places();
+        for (place, _) in texts.filter(|(_, parameter)| parameter.is_text()) {
+            let text = core::ptr::with_exposed_provenance(values[place / 8] as usize);
+            // SAFETY: null, or the program's text for the call, which ends with a 0.
+            let text = unsafe { gputrail_abi::given(text) };
+            values[place / 8] = text.map_or(0, |text| kept(&text).as_ptr().addr() as u64);
+        }
+        let mut all = lock(&self.0);
+        if all.len() >= MOST_KEPT {
+            all.clear();
+        }
+        all.insert(callback.correlation().0, (function.number, values));
+    }
+
+    /// Takes those of a call whose record has come.
+    pub fn take(&self, correlation: u64) -> Option<KeptCall> {
+        lock(&self.0).remove(&correlation)
+    }
 }
 
 /// The values of the arguments of a call, in the order of its function's.
@@ -265,11 +307,6 @@ impl Shown {
             _ => None,
         });
         data.made = same.or_else(|| callback.return_value()).unwrap_or(0);
-    }
-
-    /// Puts the arguments of a call into a record: those that lead to results are 0.
-    pub fn put_in_record(&self, arguments: &Arguments, to: &mut [u64; ARGUMENT_BYTES / 8]) {
-        self.put_values(arguments, 0, to);
     }
 
     fn put_values(&self, arguments: &Arguments, made: u64, to: &mut [u64; ARGUMENT_BYTES / 8]) {
