@@ -116,7 +116,7 @@ fn work_of_the_simulated_gpu_is_the_same_through_rocprofiler_sdk() {
         "-o",
         "run.pftrace",
         "--steps",
-        "1",
+        "20",
         "--capture",
         "--tool",
         tool,
