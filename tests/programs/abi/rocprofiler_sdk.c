@@ -393,7 +393,7 @@ static void take_calls(rocprofiler_context_id_t context, rocprofiler_buffer_id_t
             CHECK(call->size == sizeof(rocprofiler_buffer_tracing_hip_api_ext_record_t));
             if (call->operation == launch_operation) {
                 const rocprofiler_buffer_tracing_hip_api_ext_record_t *ext = header->payload;
-                CHECK(ext->args.hipModuleLaunchKernel.f != NULL && ext->args.hipModuleLaunchKernel.stream != NULL);
+                CHECK(ext->args.hipModuleLaunchKernel.func != NULL && ext->args.hipModuleLaunchKernel.stream != NULL);
                 CHECK(ext->args.hipModuleLaunchKernel.gridDimX * ext->args.hipModuleLaunchKernel.blockDimX == ITEMS);
                 CHECK(ext->args.hipModuleLaunchKernel.gridDimY == 1 && ext->args.hipModuleLaunchKernel.blockDimX > 1);
             }
