@@ -1,6 +1,6 @@
 //! Categories by which events are told apart: as PyTorch's profiler and `gputrail convert` write them.
 
-use super::xla::BESIDE_WORK;
+use super::{ascend, xla};
 
 /// The category of launches of graphs, as `gputrail convert` writes it. Their nodes are the work of the call.
 pub(super) const GRAPH: &str = "gpu_graph";
@@ -44,6 +44,7 @@ pub(super) fn is_call(category: &str) -> bool {
             | "hip"
             | "hsa"
             | "sim"
+            | ascend::CALL
     )
 }
 
@@ -61,7 +62,10 @@ pub(super) fn is_beside_work(category: &str) -> bool {
             | "collective_comm"
             | "xpu_scope_profiler"
             | "hpu_op"
-            | BESIDE_WORK
+            | xla::BESIDE_WORK
+            | ascend::BESIDE_WORK
+            | ascend::COMMUNICATION
+            | ascend::STEP
     )
 }
 

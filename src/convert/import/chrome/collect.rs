@@ -13,12 +13,13 @@ use super::arguments::SEPARATOR;
 use super::categories::{GRAPH, is_beside_work, is_call, is_operator, is_work};
 use super::correlations::Correlations;
 use super::decimal::{self, Decimal};
+use super::devices::NamedDevices;
 use super::event::{ChromeEvent, text};
 use super::ids::Id;
 use super::record::{NONE, RecordHead, StoredKind, flag, name_length};
+use super::reworded::{self, WriterState};
 use super::scan::ScanVisitor;
 use super::strings::Strings;
-use super::xla;
 use crate::export::chrome::DERIVED;
 use crate::import::Report;
 use crate::import::shared::Operations;
@@ -104,6 +105,10 @@ pub(super) struct Collected<'a> {
     pub first: Option<i64>,
     /// Latest time, ns.
     pub last: Option<i64>,
+    /// Devices that metadata names, once the file has been read.
+    pub devices: NamedDevices,
+    /// Writers whose words are others.
+    pub writers: WriterState,
     /// Whether a call of HIP is among the events.
     pub has_hip: bool,
     /// Whether the file has the counters that are made of other events.
@@ -167,6 +172,8 @@ impl<'a> Collected<'a> {
             has_other_ranks: false,
             first: None,
             last: None,
+            devices: NamedDevices::default(),
+            writers: WriterState::default(),
             has_hip: false,
             has_derived: false,
             extra: String::new(),
@@ -606,7 +613,7 @@ impl ScanVisitor for Collected<'_> {
             return Ok(());
         };
         match &*ph {
-            "X" => match xla::translate(self, event) {
+            "X" => match reworded::reword(self, event) {
                 Some(own) => self.complete(offset, &own.of(event)),
                 None => self.complete(offset, event),
             },

@@ -154,6 +154,18 @@ impl Emitter<'_> {
             // A correlation id does not decide on the row.
             id = 0;
         }
+        let mut correlation = None;
+        let ties = self.arrows.ties(self.ordinal);
+        if !ties.is_empty()
+            && let Some(thread) = self.declared.thread(number)
+        {
+            let start = self.declared.time(start);
+            for tie in ties {
+                submitted.push(work::event_id(tie.work));
+                self.work.called(tie.work, thread, start);
+                correlation = correlation.or(tie.correlation);
+            }
+        }
         let inner = record.head.has(flag::INNER);
         let place = self.place(number, (start, end), (id, inner))?;
         let Some(row) = place else {
@@ -174,6 +186,7 @@ impl Emitter<'_> {
             flows,
             end_flows,
             submitted,
+            correlation,
         });
         Ok(())
     }
@@ -269,7 +282,7 @@ impl Emitter<'_> {
         let category = self.strings.text(record.head.category);
         let thread = self.declared.thread(number);
         if let Some((process, thread)) = thread
-            && is_call(category)
+            && (is_call(category) || !held.submitted.is_empty())
         {
             let mut correlation = None;
             list.retain(|(name, value)| match (&**name, value) {
@@ -279,6 +292,7 @@ impl Emitter<'_> {
                 }
                 _ => true,
             });
+            let correlation = held.correlation.or(correlation);
             let function = self.function(record, &list);
             let values: Vec<Value<'_>> = arguments::borrowed(&list)
                 .iter()
@@ -432,6 +446,7 @@ impl Emitter<'_> {
             (one, "") | ("", one) => one.to_owned(),
             (name, series) => format!("{name} · {series}"),
         };
+        let title = self.declared.counters(number).to_owned() + &title;
         let parent = self.declared.parent(number);
         let track = self.stream.new_track(&Track {
             parent,

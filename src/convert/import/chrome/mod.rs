@@ -53,15 +53,18 @@
 
 mod arguments;
 mod arrows;
+mod ascend;
 mod categories;
 mod collect;
 mod correlations;
 mod decimal;
+mod devices;
 mod emit;
 mod event;
 mod ids;
 mod pairs;
 mod record;
+mod reworded;
 mod scan;
 mod strings;
 #[cfg(test)]

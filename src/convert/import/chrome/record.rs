@@ -59,6 +59,10 @@ pub(super) mod flag {
     pub const FIRST: u16 = 1 << 8;
     /// The flow passes through the event at the same offset.
     pub const BOUND: u16 = 1 << 9;
+    /// The flow ties work to the slice in which it begins, or in which it ends.
+    pub const TIE: u16 = 1 << 10;
+    /// The flow ties work to an operator, unless another one ties it to a call.
+    pub const TIE_OF_OPERATOR: u16 = 1 << 11;
 }
 
 /// No number.

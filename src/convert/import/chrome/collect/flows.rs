@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 
 use super::{Collected, LaneKey};
+use crate::import::chrome::ascend;
 use crate::import::chrome::categories::is_call_to_work;
 use crate::import::chrome::event::{ChromeEvent, text};
 use crate::import::chrome::ids::{Id, ProcessText};
@@ -47,6 +48,10 @@ impl Collected<'_> {
         };
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
+        let pid = match &*category {
+            ascend::ARROW if !last => ascend::home(self, pid),
+            _ => pid,
+        };
         let lane = LaneKey::Thread {
             pid,
             tid,
@@ -69,6 +74,14 @@ impl Collected<'_> {
         };
         // Older versions of Kineto have other categories for arrows from calls to work.
         head.duration = correlation.unwrap_or(NONE);
+        match &*category {
+            ascend::ARROW => {
+                head.flags |= flag::TIE;
+                head.duration = correlation.map_or(NONE, |id| id >> 32);
+            }
+            ascend::OPERATOR_ARROW => head.flags |= flag::TIE_OF_OPERATOR,
+            _ => {}
+        }
         head.flags |= which;
         if !last || event.bp == Some("\"e\"") {
             head.flags |= flag::ENCLOSING;

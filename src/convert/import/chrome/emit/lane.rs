@@ -56,4 +56,6 @@ pub(super) struct DelayedSlice {
     pub end_flows: Vec<FlowPoint>,
     /// The work that it submitted, if it is a call.
     pub submitted: Vec<EventId>,
+    /// The id of the tie to that work, if it is not that of the call.
+    pub correlation: Option<u64>,
 }

@@ -8,7 +8,7 @@ use crate::import::chrome::arguments::{self, NamedValues, OwnedValue};
 use crate::import::chrome::categories::GRAPH;
 use crate::import::chrome::record::{EventRecord, NONE, flag};
 use gputrail_record::number_map::NumberMap;
-use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ThreadId};
+use gputrail_record::{ContextId, CorrelationId, Nanos, ThreadId};
 use gputrail_trace::model::{
     AgentIndex, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources, Stage, StageId, Value,
     Work, WorkKind,
@@ -318,11 +318,7 @@ impl Emitter<'_> {
             process,
             agent: self.declared.agent(device),
             context: ContextId(context as u32),
-            domain: if self.declared.has_hip {
-                Domain::HIP
-            } else {
-                Domain::CUDA_RUNTIME
-            },
+            domain: self.declared.api,
             name: &name,
             out_of_order: false,
         })?;
