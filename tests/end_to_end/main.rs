@@ -62,3 +62,4 @@ mod viewer;
 mod viewing;
 mod without_parent;
 mod witness;
+mod writers;

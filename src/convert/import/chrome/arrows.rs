@@ -40,6 +40,13 @@ pub(super) struct Arrows {
     next_tie: usize,
 }
 
+/// Ends of arrows from work to the slices that wait for it, in whatever order.
+#[derive(Debug, Default)]
+struct WaitEnds {
+    work: Option<u32>,
+    slices: Vec<u64>,
+}
+
 /// Work that an arrow ties to a slice.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct SliceTie {
@@ -49,6 +56,8 @@ pub(super) struct SliceTie {
     pub work: u32,
     /// The id by which the file names the tie.
     pub correlation: Option<u64>,
+    /// Whether the slice waits for the work, and did not submit it.
+    pub is_wait: bool,
 }
 
 /// A point of an arrow on a slice.
@@ -174,6 +183,8 @@ struct ArrowFinder<'c, 'a> {
     points: Vec<SlicePoint>,
     /// Ties by the event id of the work.
     ties: NumberMap<u32, (BestTie, SliceTie)>,
+    /// Waits by the id of the arrow.
+    waits: NumberMap<u64, WaitEnds>,
     flow_count: u64,
 }
 
@@ -204,6 +215,7 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
             processes: HashMap::new(),
             points: Vec::new(),
             ties: NumberMap::default(),
+            waits: NumberMap::default(),
             flow_count: 0,
         }
     }
@@ -325,6 +337,9 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
 
     /// A point of a flow that is on a slice or on work.
     fn point(&mut self, head: RecordHead, place: ArrowPlace) {
+        if head.has(flag::WAIT) {
+            return self.wait(head, place);
+        }
         let key = self.flow_of(&head);
         let new = PendingArrow {
             from: place,
@@ -345,6 +360,18 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
             && !before.is_connected
         {
             self.loose(before.offset, before.by_correlation);
+        }
+    }
+
+    /// An end of an arrow from work to a slice that waits for it. The slice may begin before the work.
+    fn wait(&mut self, head: RecordHead, place: ArrowPlace) {
+        if self.waits.len() >= MAX_FLOWS && !self.waits.contains_key(&head.id) {
+            return self.lost("point of an arrow beyond the first 1,048,576", head.offset);
+        }
+        let ends = self.waits.entry(head.id).or_default();
+        match place.kind {
+            PlaceKind::Work(work) => ends.work = Some(work),
+            PlaceKind::Slice | PlaceKind::Call(_) => ends.slices.push(place.ordinal),
         }
     }
 
@@ -456,6 +483,7 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
             ordinal,
             work,
             correlation,
+            is_wait: false,
         };
         let is_full = self.ties.len() >= MAX_POINTS;
         match self.ties.get_mut(&work) {
@@ -488,6 +516,25 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
         let ties = self.ties.into_values();
         let ties = ties.filter(|(best, _)| *best != BestTie::Id);
         let mut ties: Vec<SliceTie> = ties.map(|(_, tie)| tie).collect();
+        for ends in self.waits.into_values() {
+            let WaitEnds {
+                work: Some(work),
+                slices,
+            } = ends
+            else {
+                self.collected.report.loose_arrows += ends.slices.len() as u64;
+                continue;
+            };
+            // Arrows are written for work that nothing waits for, too.
+            self.collected.report.loose_arrows += u64::from(slices.is_empty());
+            self.collected.report.arrows += slices.len() as u64;
+            ties.extend(slices.into_iter().map(|ordinal| SliceTie {
+                ordinal,
+                work,
+                correlation: None,
+                is_wait: true,
+            }));
+        }
         ties.sort_by_key(|tie| (tie.ordinal, tie.work));
         Arrows {
             points: self.points,

@@ -16,8 +16,9 @@ use super::decimal::{self, Decimal};
 use super::devices::NamedDevices;
 use super::event::{ChromeEvent, text};
 use super::ids::Id;
+use super::intercept;
 use super::record::{NONE, RecordHead, StoredKind, flag, name_length};
-use super::reworded::{self, WriterState};
+use super::reworded::{self, Rewording, WriterState};
 use super::scan::ScanVisitor;
 use super::strings::Strings;
 use crate::export::chrome::DERIVED;
@@ -180,7 +181,7 @@ impl<'a> Collected<'a> {
         }
     }
 
-    fn lost(&mut self, reason: impl Into<Cow<'static, str>>, offset: u64) {
+    pub fn lost(&mut self, reason: impl Into<Cow<'static, str>>, offset: u64) {
         self.report.unrepresented(self.file, reason, Some(offset));
     }
 
@@ -249,7 +250,7 @@ impl<'a> Collected<'a> {
     }
 
     /// Adds a record with its name and arguments.
-    fn add(
+    pub fn add(
         &mut self,
         to_pairs: bool,
         key: SortKey,
@@ -317,7 +318,7 @@ impl<'a> Collected<'a> {
     }
 
     /// A slice with its begin and duration.
-    fn complete(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
+    pub fn complete(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(start) = self.time(event.ts, offset) else {
             return Ok(());
         };
@@ -579,6 +580,9 @@ impl<'a> Collected<'a> {
                 entry(&mut self.processes, pid)
             }
             "thread_name" | "thread_sort_index" => entry(&mut self.threads, (pid, tid)),
+            intercept::START | intercept::END => {
+                return self.of_intercept(pid, &name, argument("start_time"));
+            }
             other => {
                 let reason = format!("metadata event {other:?}");
                 return self.lost(reason, offset);
@@ -613,8 +617,9 @@ impl ScanVisitor for Collected<'_> {
             return Ok(());
         };
         match &*ph {
-            "X" => match reworded::reword(self, event) {
-                Some(own) => self.complete(offset, &own.of(event)),
+            "X" => match reworded::reword(self, event, offset) {
+                Some(Rewording::Own(own)) => self.complete(offset, &own.of(event)),
+                Some(Rewording::Part) => Ok(()),
                 None => self.complete(offset, event),
             },
             "B" => self.part(offset, event, StoredKind::Begin, false),

@@ -1,38 +1,55 @@
-//! Devices that a file names by the metadata of its processes: those of XLA's profiler and of Huawei's CANN.
+//! Devices that a file names by the metadata of its processes or by events: those of XLA's profiler, Huawei's CANN, Intel's unitrace
+//! and the intercept layer for OpenCL.
 
 use std::collections::BTreeMap;
 
 use super::collect::Collected;
 use super::ids::Id;
-use super::xla;
+use super::{intercept, unitrace, xla};
 
 /// Devices by the processes that stand for their rows.
 #[derive(Debug, Default)]
 pub(super) struct NamedDevices {
     processes: BTreeMap<Id, u32>,
-    /// Titles of those that are no GPUs.
+    /// Titles of those that are no GPUs, or whose numbers are others in the file.
     titles: BTreeMap<u32, String>,
+    /// Names of their models.
+    models: BTreeMap<u32, String>,
 }
 
 impl NamedDevices {
     /// The devices of a file that has been read.
     pub fn find(collected: &Collected<'_>) -> NamedDevices {
         let mut devices = NamedDevices::default();
+        let writers = &collected.writers;
         for (pid, described) in &collected.processes {
             let named = match xla::kind_of(collected, *pid) {
                 Some(named) => Some(named),
-                None if collected.writers.ascend.has_tasks => {
-                    described.labels.as_deref().and_then(npu)
-                }
+                None if writers.ascend.has_tasks => described.labels.as_deref().and_then(npu),
                 None => None,
             };
             if let Some((kind, number)) = named {
                 devices.add(kind, number);
                 devices.processes.insert(*pid, number);
             }
+            let name = described.name.as_deref().unwrap_or_default();
+            if let Some(number) = writers.unitrace.devices.get(pid)
+                && let Some((model, place)) = unitrace::described(name)
+            {
+                devices.processes.insert(*pid, *number);
+                devices.models.insert(*number, model.to_owned());
+                if let Some(place) = place {
+                    devices.titles.insert(*number, format!("GPU {place}"));
+                }
+            }
         }
-        for number in &collected.writers.npus {
+        for number in &writers.npus {
             devices.add("NPU", *number);
+        }
+        for (number, device) in writers.intercept.devices.iter().enumerate() {
+            let (title, model) = intercept::title(number, device);
+            devices.titles.insert(number as u32, title);
+            devices.models.insert(number as u32, model);
         }
         devices
     }
@@ -61,6 +78,13 @@ impl NamedDevices {
         let own = u32::try_from(number).ok();
         let own = own.and_then(|number| self.titles.get(&number));
         own.cloned().unwrap_or_else(|| format!("GPU {number}"))
+    }
+
+    /// The model of a device, if it has a name.
+    pub fn model(&self, number: i64) -> Option<&str> {
+        let own = u32::try_from(number).ok()?;
+        let model = self.models.get(&own)?;
+        (!model.is_empty()).then_some(model)
     }
 }
 

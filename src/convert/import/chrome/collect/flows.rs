@@ -5,11 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 
 use super::{Collected, LaneKey};
-use crate::import::chrome::ascend;
 use crate::import::chrome::categories::is_call_to_work;
 use crate::import::chrome::event::{ChromeEvent, text};
 use crate::import::chrome::ids::{Id, ProcessText};
 use crate::import::chrome::record::{NONE, RecordHead, StoredKind, flag};
+use crate::import::chrome::{ascend, intercept, proton, unitrace};
 
 /// A flow that an event names.
 pub(super) struct BoundFlow<'e> {
@@ -59,8 +59,10 @@ impl Collected<'_> {
         };
         let mut head = RecordHead::new(StoredKind::Flow, self.lane(lane, offset), offset);
         let correlation = event.id.and_then(|id| text(id).parse().ok());
+        let is_of_intercept =
+            (&*category, &*name) == intercept::ARROW && self.writers.intercept.is_of(pid);
         head.id = match correlation {
-            Some(correlation) if is_call_to_work(&category) => {
+            Some(correlation) if is_call_to_work(&category) || is_of_intercept => {
                 head.flags |= flag::BY_CORRELATION;
                 if !last {
                     self.begun_flows.insert(correlation);
@@ -80,6 +82,9 @@ impl Collected<'_> {
                 head.duration = correlation.map_or(NONE, |id| id >> 32);
             }
             ascend::OPERATOR_ARROW => head.flags |= flag::TIE_OF_OPERATOR,
+            category if unitrace::is_to_device(category) => head.flags |= flag::TIE,
+            category if unitrace::is_to_host(category) => head.flags |= flag::WAIT,
+            category if (category, &*name) == proton::ARROW => head.flags |= flag::TIE_OF_OPERATOR,
             _ => {}
         }
         head.flags |= which;

@@ -237,6 +237,7 @@ pub(super) fn declare<'s>(
         main: None,
         api: match () {
             () if collected.has_hip => Domain::HIP,
+            () if !collected.writers.intercept.devices.is_empty() => Domain::OPENCL,
             () if collected.writers.has_own_api() => Domain(0),
             () => Domain::CUDA_RUNTIME,
         },
@@ -292,7 +293,7 @@ fn is_device(collected: &Collected<'_>, pid: Id) -> bool {
     let labelled = labels.is_some_and(|labels| labels.starts_with("GPU"));
     let labelled = labelled && text_of(collected, pid).number.is_some();
     let labelled = labelled || collected.devices.is_npu(pid);
-    activity.host == 0 && (activity.device > 0 || labelled)
+    activity.host == 0 && (activity.device > 0 || labelled) && !collected.writers.has_host(pid)
 }
 
 /// The devices: those that the file describes, and all that have work.
@@ -319,7 +320,8 @@ fn agents(collected: &Collected<'_>, properties: Option<&Json>) -> Vec<Agent> {
             value => value.to_string(),
         };
         let name = properties.and_then(|all| all.get("name")).map(text);
-        let name = name.unwrap_or_default();
+        let model = collected.devices.model(id).map(str::to_owned);
+        let name = name.or(model).unwrap_or_default();
         let attributes = properties.into_iter().flatten();
         let attributes = attributes.filter(|(key, _)| *key != "name" && *key != "id");
         Agent {
