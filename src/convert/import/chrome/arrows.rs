@@ -517,12 +517,9 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
         let ties = ties.filter(|(best, _)| *best != BestTie::Id);
         let mut ties: Vec<SliceTie> = ties.map(|(_, tie)| tie).collect();
         for ends in self.waits.into_values() {
-            let WaitEnds {
-                work: Some(work),
-                slices,
-            } = ends
-            else {
-                self.collected.report.loose_arrows += ends.slices.len() as u64;
+            let WaitEnds { work, slices } = ends;
+            let Some(work) = work else {
+                self.collected.report.loose_arrows += slices.len() as u64;
                 continue;
             };
             // Arrows are written for work that nothing waits for, too.

@@ -154,6 +154,7 @@ fn call(collected: &mut Collected<'_>, event: &ChromeEvent<'_>, args: &str) -> R
         category: "\"cann\"",
         arguments: Some(object),
         pid,
+        ..Reworded::default()
     }
 }
 

@@ -88,6 +88,9 @@ pub(super) fn translate(
     event: &ChromeEvent<'_>,
     offset: u64,
 ) -> Option<Rewording> {
+    if collected.writers.intercept.processes.is_empty() {
+        return None;
+    }
     let pid = collected.id(event.pid);
     if !collected.writers.intercept.is_of(pid) {
         return None;
@@ -131,21 +134,19 @@ fn call(event: &ChromeEvent<'_>, name: &str) -> Reworded {
 }
 
 /// A command, or a part of one.
-fn command(
+fn command<'e>(
     collected: &mut Collected<'_>,
-    event: &ChromeEvent<'_>,
+    event: &ChromeEvent<'e>,
     name: &str,
     (pid, row, offset): (Id, Id, u64),
 ) -> Option<Rewording> {
     let mut id = None;
     let mut rest = Vec::new();
-    arguments::each(
-        event.args.unwrap_or(""),
-        |argument, value: &RawValue| match argument {
-            "id" => id = arguments::number(value),
-            _ => rest.push((argument.to_owned(), value.get())),
-        },
-    );
+    let args = event.args.unwrap_or("");
+    arguments::each(args, |argument, value: &'e RawValue| match argument {
+        "id" => id = arguments::number(value),
+        _ => rest.push((argument.to_owned(), value.get())),
+    });
     let id = id?;
     let part = [QUEUED, SUBMITTED, EXECUTION]
         .into_iter()

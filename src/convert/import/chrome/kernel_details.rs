@@ -28,6 +28,9 @@ const KNOWN: [&str; 3] = ["Model ID", "Task ID", "Context ID"];
 /// Values of `KIND` of operations of communication.
 const COMMUNICATION: [&str; 2] = ["HCCL", "COMMUNICATION"];
 
+/// The largest number of an NPU.
+const MAX_NPU: u32 = (1 << 10) - 1;
+
 /// Whether a file that begins so is such a table.
 pub(in crate::import) fn is_table(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -147,9 +150,9 @@ fn detail(collected: &mut Collected<'_>, offset: u64, row: &KernelRow<'_>) -> io
 
 /// A row that is a kernel, or an operation of communication.
 fn kernel(collected: &mut Collected<'_>, offset: u64, row: &KernelRow<'_>) -> io::Result<()> {
-    let device = row.device.unwrap_or(0);
+    let device = row.device.unwrap_or(0).min(MAX_NPU);
     let pid = Id::Number(device.into());
-    collected.writers.npus.insert(device.min(MAX_NPU));
+    collected.writers.npus.insert(device);
     let process = || MetadataNames {
         name: Some("unknown process".to_owned()),
         ..MetadataNames::default()
@@ -182,6 +185,3 @@ fn kernel(collected: &mut Collected<'_>, offset: u64, row: &KernelRow<'_>) -> io
         },
     )
 }
-
-/// The largest number of an NPU.
-const MAX_NPU: u32 = 1 << 10;
