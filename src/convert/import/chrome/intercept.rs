@@ -37,7 +37,7 @@ pub(super) struct InterceptState {
     processes: BTreeSet<Id>,
     /// Devices, as the names of their queues have them: numbers of platform and device, the name, the type.
     pub devices: Vec<String>,
-    /// Times at which commands were queued and submitted, in JSON, by their id and row, and where that stands in the file.
+    /// Times at which commands were queued and submitted, as texts in JSON, by their id and row, and where that stands in the file.
     waiting: HashMap<(u64, Id), Waiting>,
 }
 
@@ -158,7 +158,7 @@ fn command<'e>(
             return None;
         }
         let one = state.waiting.entry((id, row)).or_default();
-        let time = event.ts.map(str::to_owned);
+        let time = event.ts.map(|time| quoted(text(time).trim()));
         match part {
             QUEUED => one.queued = time,
             _ => one.submitted = time,

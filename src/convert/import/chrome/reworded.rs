@@ -1,8 +1,8 @@
 //! Events of other writers of trace events, in the words of PyTorch's profiler.
 //!
 //! XLA, Huawei's CANN, Intel's unitrace, the intercept layer for OpenCL and Triton's Proton write device work under categories of
-//! their own, or without one. Each has a module that recognises its events by what they hold, and gives them the category and the arguments by
-//! which work, calls and rows of devices are told apart.
+//! their own, or without one. Each has a module that recognises its events by what they hold, and gives them the category and the
+//! arguments by which work, calls and rows of devices are told apart.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -338,7 +338,13 @@ fn damage(text: &str) {
         let mut bytes = text.as_bytes().to_vec();
         let place = bytes.len() * (variant + 1) / 302;
         match variant % 5 {
-            0 => bytes.truncate(place),
+            0 => {
+                // A bare array and a table may end behind any of their events and rows.
+                bytes.truncate(place);
+                if matches!(bytes.trim_ascii_end().last(), Some(b'}' | b',')) {
+                    continue;
+                }
+            }
             1 => bytes[place] = 0xff,
             2 => drop(bytes.drain(place..(place + 40).min(text.len()))),
             3 => bytes[place] = b'}',
@@ -351,7 +357,11 @@ fn damage(text: &str) {
         };
         let report = inputs.produce(&mut Lines::default()).unwrap();
         let is_said = !report.is_sound() || !report.unrepresented.is_empty();
-        assert!(is_said || sum(&report) >= sum(&whole), "variant {variant}");
+        let begin = &text[..40];
+        assert!(
+            is_said || sum(&report) >= sum(&whole),
+            "{variant} of {begin}"
+        );
     }
 }
 
