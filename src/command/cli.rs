@@ -173,13 +173,17 @@ pub struct Check {
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = SUMMARY_EXAMPLES, after_help = SUMMARY_NOTES)]
 pub struct Summary {
-    /// A trace of any origin, or the captures (.gputrail) of one recording
+    /// A trace of any origin, the captures (.gputrail) of one recording, or a profile of Triton's Proton (.hatchet)
     #[arg(required = true, value_name = "TRACE|CAPTURE")]
     pub files: Vec<PathBuf>,
 
     /// Format of the tables
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "table")]
     pub format: Format,
+
+    /// Of a profile of Triton's Proton: its stacks with their times in ns, a line each, as flame graphs take them
+    #[arg(long, conflicts_with = "format")]
+    pub folded: bool,
 }
 
 /// Show where kernels spend their time: samples by kernel, source line and instruction

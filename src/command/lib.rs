@@ -37,6 +37,7 @@ mod private_dir;
 mod probe;
 mod program;
 mod progress;
+mod proton;
 mod questions;
 mod ranks;
 mod record;

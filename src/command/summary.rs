@@ -5,7 +5,7 @@ use crate::cli::contents::Contents;
 use crate::failure::{DAMAGED, Failure};
 use crate::messages::say;
 use crate::tables::{Cell, Column, Table};
-use crate::{input, stdout};
+use crate::{input, proton, stdout};
 use gputrail_analysis::summary::{
     CounterSummary, Distribution, InvalidCounter, PeriodSummary, RangeCounterSummary, Roofline,
     Summary, WorkSummary,
@@ -14,6 +14,13 @@ use gputrail_record::Nanos;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    if let Some(trees) = proton::open(&arguments.files)? {
+        return proton::print(&trees, arguments);
+    }
+    if arguments.folded {
+        let text = "--folded is for profiles of Triton's Proton (.hatchet); the stacks of a trace are in its flame graphs (`gputrail view`)";
+        return Err(anyhow::anyhow!(text).into());
+    }
     let mut summary = Summary::default();
     let problems = input::read(&arguments.files, Contents::default(), &mut summary)?;
     for problem in &problems {
@@ -28,14 +35,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
 }
 
-const fn column(title: &'static str, key: &'static str) -> Column {
+pub(crate) const fn column(title: &'static str, key: &'static str) -> Column {
     Column { title, key }
 }
 
-const NAME: Column = column("Name", "name");
-const COUNT: Column = column("Count", "count");
-const TOTAL: Column = column("Total", "total_ns");
-const SHARE: Column = column("Share", "share");
+pub(crate) const NAME: Column = column("Name", "name");
+pub(crate) const COUNT: Column = column("Count", "count");
+pub(crate) const TOTAL: Column = column("Total", "total_ns");
+pub(crate) const SHARE: Column = column("Share", "share");
 
 /// The columns of [`spread`], for times.
 const TIMES: [Column; 5] = [
@@ -72,7 +79,7 @@ fn time(nanos: u64) -> Cell {
     Cell::Time(Nanos(nanos))
 }
 
-fn share(part: u64, whole: u64) -> Cell {
+pub(crate) fn share(part: u64, whole: u64) -> Cell {
     Cell::Share(match whole {
         0 => 0.0,
         _ => part as f64 / whole as f64,

@@ -69,3 +69,4 @@ mod viewer;
 mod viewing;
 mod without_parent;
 mod witness;
+mod writers;

@@ -67,8 +67,8 @@ Examples:
 
 pub const CONVERT_NOTES: &str = "\
 Reads captures (.gputrail), Perfetto traces, Chrome trace events as PyTorch's profiler writes them (JSON), tables and databases \
-of rocprofv3 (CSV, JSON, rocpd), databases of rocmProfileData (RPD), exports of Nsight Systems (SQLite), and XPlane files of JAX and \
-XProf; plain, or packed with gzip or zstd. The content decides, not the name. `gputrail help convert` lists what becomes of each field.
+of rocprofv3 (CSV, JSON, rocpd), databases of rocmProfileData (RPD), exports of Nsight Systems (SQLite), XPlane files of JAX and \
+XProf, and traces of Ascend, Intel and Triton's Proton (JSON, CSV); plain, or packed with gzip or zstd. The content decides, not the name. `gputrail help convert` lists what becomes of each field.
 
 Exit codes: 0 on success; 1 when an input was damaged, or one that was named has no known format, and all else was converted; \
 125 when gputrail itself fails; 128+n when signal n ended it.";
@@ -127,7 +127,8 @@ pub const SUMMARY_EXAMPLES: &str = "\
 Examples:
   gputrail summary run.pftrace
   gputrail summary run.pftrace --format json | jq '.kernels[0]'
-  gputrail summary run-*.gputrail --format csv | grep ^gaps";
+  gputrail summary run-*.gputrail --format csv | grep ^gaps
+  gputrail summary profile.hatchet --folded > stacks.txt      of Triton's Proton, for flame graphs";
 
 pub const SUMMARY_NOTES: &str = "\
 Medians come from a sketch of the values and are off by at most the share that the first table names; all \

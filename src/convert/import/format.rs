@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{clperfmarker, rocprofv3, xplane};
+use super::{chrome, clperfmarker, rocprofv3, xplane};
 use gputrail_trace::perfetto::reader::{FieldValue, MessageFields};
 
 /// The first bytes of an SQLite database.
@@ -20,6 +20,8 @@ pub enum InputFormat {
     Perfetto,
     /// Chrome trace events in JSON.
     ChromeTrace,
+    /// A table of the kernels of an NPU.
+    AscendKernels,
     /// A table of rocprofv3.
     RocprofCsv,
     /// The JSON of rocprofv3.
@@ -38,10 +40,11 @@ pub enum InputFormat {
 
 impl InputFormat {
     /// All formats that can be read.
-    pub const ALL: [InputFormat; 10] = [
+    pub const ALL: [InputFormat; 11] = [
         InputFormat::Capture,
         InputFormat::Perfetto,
         InputFormat::ChromeTrace,
+        InputFormat::AscendKernels,
         InputFormat::RocprofCsv,
         InputFormat::RocprofJson,
         InputFormat::Rocpd,
@@ -76,6 +79,9 @@ impl InputFormat {
         if rocprofv3::is_csv(head) {
             return Some(InputFormat::RocprofCsv);
         }
+        if chrome::is_kernel_table(head) {
+            return Some(InputFormat::AscendKernels);
+        }
         if xplane::is_file(head) {
             return Some(InputFormat::XPlane);
         }
@@ -100,6 +106,7 @@ impl InputFormat {
             | InputFormat::Rocpd => true,
             InputFormat::Perfetto
             | InputFormat::ChromeTrace
+            | InputFormat::AscendKernels
             | InputFormat::Rpd
             | InputFormat::NsightSystems
             | InputFormat::XPlane
@@ -113,6 +120,7 @@ impl InputFormat {
             InputFormat::Capture => "capture",
             InputFormat::Perfetto => "Perfetto trace",
             InputFormat::ChromeTrace => "Chrome trace events (JSON)",
+            InputFormat::AscendKernels => "table of kernels of CANN (CSV)",
             InputFormat::RocprofCsv => "table of rocprofv3 (CSV)",
             InputFormat::RocprofJson => "results of rocprofv3 (JSON)",
             InputFormat::Rocpd => "database of rocprofv3 (rocpd)",
@@ -272,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_format_is_recognised_by_its_first_bytes() {
-        let cases: [(&[u8], Option<InputFormat>); 21] = [
+        let cases: [(&[u8], Option<InputFormat>); 23] = [
             (b"GPUTRAIL\x01", Some(InputFormat::Capture)),
             (b"{\"traceEvents\":[", Some(InputFormat::ChromeTrace)),
             (
@@ -285,6 +293,11 @@ mod tests {
             (b"\x0a", None),
             (b"[1, 2]", None),
             (b"hello", None),
+            (
+                b"Step Id,Name,Type,Accelerator Core,Start Time(us),Duration(us)\n",
+                Some(InputFormat::AscendKernels),
+            ),
+            (b"Name,Start Time(us),Duration(us)\n", None),
             (
                 b"{\n \"rocprofiler-sdk-tool\": [",
                 Some(InputFormat::RocprofJson),

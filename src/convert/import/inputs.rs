@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::joined::Joined;
 use super::{
     Aligned, InputFile, InputFormat, ReadProgress, Report, chrome, clperfmarker, format, parallel,
-    rocprofv3, xplane,
+    proton_tree, rocprofv3, xplane,
 };
 use gputrail_capture::{ReadError, Reader};
 use gputrail_record::Nanos;
@@ -72,6 +72,14 @@ impl Recording {
         self.format
     }
 
+    /// The format of one of its files: beside trace events there may be a table of kernels.
+    fn format_of(&self, place: usize) -> InputFormat {
+        match (self.format, place) {
+            (InputFormat::ChromeTrace, 1..) => InputFormat::AscendKernels,
+            (format, _) => format,
+        }
+    }
+
     /// Its files.
     pub fn sources(&self) -> &[InputFile] {
         &self.sources
@@ -87,7 +95,15 @@ impl Recording {
         match self.format {
             InputFormat::Capture => captures(&self.sources, options, consumer, report),
             InputFormat::Perfetto => perfetto(&self.sources[0], consumer, report),
-            InputFormat::ChromeTrace => chrome::read(&self.sources[0], budget, consumer, report),
+            InputFormat::ChromeTrace => chrome::read(
+                (Some(&self.sources[0]), &self.sources[1..]),
+                budget,
+                consumer,
+                report,
+            ),
+            InputFormat::AscendKernels => {
+                chrome::read((None, &self.sources), budget, consumer, report)
+            }
             InputFormat::ClPerfMarker => clperfmarker::read(&self.sources[0], consumer, report),
             InputFormat::RocprofCsv => rocprofv3::read_csv(&self.sources, budget, consumer, report),
             InputFormat::RocprofJson => {
@@ -147,9 +163,31 @@ impl Inputs {
             inputs.unknown.push((path.to_owned(), found));
             refused.get_or_insert(error);
         }
+        inputs.put_tables_beside_traces();
         match refused {
             Some(error) if inputs.recordings.is_empty() => Err(error),
             _ => Ok(inputs),
+        }
+    }
+
+    /// Makes tables of kernels parts of the trace events in their folder, if there is one such file.
+    fn put_tables_beside_traces(&mut self) {
+        let folder =
+            |recording: &Recording| recording.sources[0].name().parent().map(Path::to_owned);
+        let (tables, others) = std::mem::take(&mut self.recordings)
+            .into_iter()
+            .partition(|recording| recording.format == InputFormat::AscendKernels);
+        self.recordings = others;
+        let tables: Vec<Recording> = tables;
+        for table in tables {
+            let is_beside = |recording: &&mut Recording| {
+                recording.format == InputFormat::ChromeTrace && folder(recording) == folder(&table)
+            };
+            let mut beside = self.recordings.iter_mut().filter(is_beside);
+            match (beside.next(), beside.next()) {
+                (Some(trace), None) => trace.sources.extend(table.sources),
+                _ => self.recordings.push(table),
+            }
         }
     }
 
@@ -307,8 +345,9 @@ impl Producer for &Inputs {
         let mut report = Report::default();
         self.begin_reading();
         for recording in &self.recordings {
-            for source in &recording.sources {
-                let file = (source.name().to_owned(), recording.format, source.length());
+            for (place, source) in recording.sources.iter().enumerate() {
+                let format = recording.format_of(place);
+                let file = (source.name().to_owned(), format, source.length());
                 report.files.push(file);
             }
         }
@@ -373,6 +412,9 @@ fn recognise(path: &Path, source: &InputFile) -> Result<Result<InputFormat, Stri
                 path: path.to_owned(),
                 source,
             })
+        }
+        Some(InputFormat::ChromeTrace) if proton_tree::is_file(source.head()) => {
+            Ok(Err(proton_tree::NO_TIMELINE.into()))
         }
         Some(InputFormat::ChromeTrace) => {
             let has_events = chrome::has_events(source);

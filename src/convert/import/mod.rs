@@ -15,7 +15,10 @@
 //! | exports of Nsight Systems (SQLite) | `nsys` | their tables |
 //! | XPlane files of JAX and XProf | `xplane` | the name of their first plane |
 //! | markers of CLPerfMarker | `clperfmarker` | their first line |
+//! | tables of kernels of CANN (CSV) | `chrome`, with the trace events beside them | their columns |
 //! | Chrome trace events, also of PyTorch's profiler (Kineto) | `chrome` | a JSON object or array of events |
+//!
+//! A profile of Triton's Proton, a tree of sums without times, is no recording: [`ProtonTree`] reads it.
 //!
 //! # What a reader promises
 //!
@@ -49,6 +52,7 @@ mod log;
 mod nsys;
 mod parallel;
 mod progress;
+mod proton_tree;
 mod report;
 mod rocprofv3;
 mod row;
@@ -64,5 +68,6 @@ mod xplane;
 pub use format::InputFormat;
 pub use inputs::{Inputs, OpenError, Recording};
 pub use progress::ReadProgress;
+pub use proton_tree::{ProtonNode, ProtonTree};
 pub use report::{Aligned, Counts, ImportFinding, Report, Unrepresented};
 pub use source::{Compression, InputFile, LocalFile};

@@ -6,8 +6,10 @@
 //! in which a thread waits begins before the one that it waits for. Each further end of an arrow that has ended is a flow of its
 //! own from the same begin.
 //!
-//! Work of devices has no points. An arrow between a call and its work is the tie by their correlation id; other arrows at work are
-//! counted. Memory: about 100 bytes for each arrow and 32 for each of its points, up to [`MAX_FLOWS`] and [`MAX_POINTS`].
+//! Work of devices has no points. An arrow between a call and its work is the tie by their correlation id. In files whose calls and
+//! work may have no id in common, an arrow of a category for that ties work to the slice in which it begins. Other arrows at work
+//! are counted. Memory: about 100 bytes for each arrow and 32 for each of its points and ties, up to [`MAX_FLOWS`] and
+//! [`MAX_POINTS`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -34,6 +36,28 @@ const MANY_OPEN: usize = 1 << 10;
 pub(super) struct Arrows {
     points: Vec<SlicePoint>,
     next: usize,
+    ties: Vec<SliceTie>,
+    next_tie: usize,
+}
+
+/// Ends of arrows from work to the slices that wait for it, in whatever order.
+#[derive(Debug, Default)]
+struct WaitEnds {
+    work: Option<u32>,
+    slices: Vec<u64>,
+}
+
+/// Work that an arrow ties to a slice.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct SliceTie {
+    /// The place of the slice among the records.
+    ordinal: u64,
+    /// The event id of the work.
+    pub work: u32,
+    /// The id by which the file names the tie.
+    pub correlation: Option<u64>,
+    /// Whether the slice waits for the work, and did not submit it.
+    pub is_wait: bool,
 }
 
 /// A point of an arrow on a slice.
@@ -61,6 +85,26 @@ impl Arrows {
             }
         }
     }
+
+    /// The work that arrows tie to the slice at a place among the records. Places only rise.
+    pub fn ties(&mut self, ordinal: u64) -> &[SliceTie] {
+        let rest = &self.ties[self.next_tie..];
+        let first = rest.iter().take_while(|tie| tie.ordinal < ordinal).count();
+        let own = rest[first..].iter();
+        let count = own.take_while(|tie| tie.ordinal == ordinal).count();
+        let first = self.next_tie + first;
+        self.next_tie = first + count;
+        &self.ties[first..self.next_tie]
+    }
+}
+
+/// The best tie of a piece of work.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum BestTie {
+    Operator,
+    Call,
+    /// Calls and work have an id in common.
+    Id,
 }
 
 /// Finds the slices of all arrows.
@@ -78,9 +122,9 @@ pub(super) fn find(collected: &mut Collected<'_>) -> io::Result<Arrows> {
         ordinal += 1;
         Ok(())
     })?;
-    let points = finder.finish();
+    let arrows = finder.finish();
     collected.events = events;
-    Ok(Arrows { points, next: 0 })
+    Ok(arrows)
 }
 
 /// A slice, or work of a device.
@@ -137,6 +181,10 @@ struct ArrowFinder<'c, 'a> {
     latest: NumberMap<u64, u32>,
     processes: HashMap<Id, u32>,
     points: Vec<SlicePoint>,
+    /// Ties by the event id of the work.
+    ties: NumberMap<u32, (BestTie, SliceTie)>,
+    /// Waits by the id of the arrow.
+    waits: NumberMap<u64, WaitEnds>,
     flow_count: u64,
 }
 
@@ -166,6 +214,8 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
             latest: NumberMap::default(),
             processes: HashMap::new(),
             points: Vec::new(),
+            ties: NumberMap::default(),
+            waits: NumberMap::default(),
             flow_count: 0,
         }
     }
@@ -287,6 +337,9 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
 
     /// A point of a flow that is on a slice or on work.
     fn point(&mut self, head: RecordHead, place: ArrowPlace) {
+        if head.has(flag::WAIT) {
+            return self.wait(head, place);
+        }
         let key = self.flow_of(&head);
         let new = PendingArrow {
             from: place,
@@ -310,6 +363,18 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
         }
     }
 
+    /// An end of an arrow from work to a slice that waits for it. The slice may begin before the work.
+    fn wait(&mut self, head: RecordHead, place: ArrowPlace) {
+        if self.waits.len() >= MAX_FLOWS && !self.waits.contains_key(&head.id) {
+            return self.lost("point of an arrow beyond the first 1,048,576", head.offset);
+        }
+        let ends = self.waits.entry(head.id).or_default();
+        match place.kind {
+            PlaceKind::Work(work) => ends.work = Some(work),
+            PlaceKind::Slice | PlaceKind::Call(_) => ends.slices.push(place.ordinal),
+        }
+    }
+
     /// The begin of an arrow that does not end.
     fn loose(&mut self, offset: u64, by_correlation: bool) {
         if by_correlation {
@@ -327,8 +392,13 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
         let id = head.duration;
         let correlations = &self.collected.correlations;
         let is_tie = match (flow.from.kind, place.kind) {
-            (PlaceKind::Call(call), PlaceKind::Work(work)) => {
-                call == id && correlations.is_of(work, id)
+            (PlaceKind::Call(call), PlaceKind::Work(work))
+                if call == id && correlations.is_of(work, id) =>
+            {
+                true
+            }
+            (PlaceKind::Slice | PlaceKind::Call(_), PlaceKind::Work(work)) => {
+                self.tie(head, flow.from.ordinal, work)
             }
             _ => false,
         };
@@ -393,8 +463,42 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
         true
     }
 
-    /// The points by the order of slices.
-    fn finish(mut self) -> Vec<SlicePoint> {
+    /// Whether an arrow ties work to the slice in which it begins, or repeats what ties it.
+    fn tie(&mut self, head: &RecordHead, ordinal: u64, work: u32) -> bool {
+        let id = Some(head.duration).filter(|id| *id != NONE);
+        let correlations = &self.collected.correlations;
+        let (best, correlation) = if head.has(flag::TIE) {
+            match id {
+                Some(id) if correlations.has_call(id) && correlations.is_of(work, id) => {
+                    (BestTie::Id, None)
+                }
+                id => (BestTie::Call, id),
+            }
+        } else if head.has(flag::TIE_OF_OPERATOR) {
+            (BestTie::Operator, None)
+        } else {
+            return false;
+        };
+        let tie = SliceTie {
+            ordinal,
+            work,
+            correlation,
+            is_wait: false,
+        };
+        let is_full = self.ties.len() >= MAX_POINTS;
+        match self.ties.get_mut(&work) {
+            Some((known, _)) if *known >= best => {}
+            Some(known) => *known = (best, tie),
+            None if is_full => return false,
+            None => {
+                self.ties.insert(work, (best, tie));
+            }
+        }
+        true
+    }
+
+    /// The points and the ties by the order of slices.
+    fn finish(mut self) -> Arrows {
         for head in mem::take(&mut self.waiting).into_values().flatten() {
             self.lost("end of an arrow behind which no slice begins", head.offset);
         }
@@ -409,6 +513,31 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
         }
         // Stable, so that the points of a slice keep their order.
         self.points.sort_by_key(|point| point.ordinal);
-        self.points
+        let ties = self.ties.into_values();
+        let ties = ties.filter(|(best, _)| *best != BestTie::Id);
+        let mut ties: Vec<SliceTie> = ties.map(|(_, tie)| tie).collect();
+        for ends in self.waits.into_values() {
+            let WaitEnds { work, slices } = ends;
+            let Some(work) = work else {
+                self.collected.report.loose_arrows += slices.len() as u64;
+                continue;
+            };
+            // Arrows are written for work that nothing waits for, too.
+            self.collected.report.loose_arrows += u64::from(slices.is_empty());
+            self.collected.report.arrows += slices.len() as u64;
+            ties.extend(slices.into_iter().map(|ordinal| SliceTie {
+                ordinal,
+                work,
+                correlation: None,
+                is_wait: true,
+            }));
+        }
+        ties.sort_by_key(|tie| (tie.ordinal, tie.work));
+        Arrows {
+            points: self.points,
+            next: 0,
+            ties,
+            next_tie: 0,
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Categories by which events are told apart: as PyTorch's profiler and `gputrail convert` write them.
 
-use super::xla::BESIDE_WORK;
+use super::{ascend, unitrace, xla};
 
 /// The category of launches of graphs, as `gputrail convert` writes it. Their nodes are the work of the call.
 pub(super) const GRAPH: &str = "gpu_graph";
@@ -44,6 +44,8 @@ pub(super) fn is_call(category: &str) -> bool {
             | "hip"
             | "hsa"
             | "sim"
+            | ascend::CALL
+            | unitrace::CALL
     )
 }
 
@@ -60,8 +62,12 @@ pub(super) fn is_beside_work(category: &str) -> bool {
             | "mtia_insight"
             | "collective_comm"
             | "xpu_scope_profiler"
+            | "xpu_sync"
             | "hpu_op"
-            | BESIDE_WORK
+            | xla::BESIDE_WORK
+            | ascend::BESIDE_WORK
+            | ascend::COMMUNICATION
+            | ascend::STEP
     )
 }
 

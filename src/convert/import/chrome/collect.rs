@@ -13,12 +13,14 @@ use super::arguments::SEPARATOR;
 use super::categories::{GRAPH, is_beside_work, is_call, is_operator, is_work};
 use super::correlations::Correlations;
 use super::decimal::{self, Decimal};
+use super::devices::NamedDevices;
 use super::event::{ChromeEvent, text};
 use super::ids::Id;
+use super::intercept;
 use super::record::{NONE, RecordHead, StoredKind, flag, name_length};
+use super::reworded::{self, Rewording, WriterState};
 use super::scan::ScanVisitor;
 use super::strings::Strings;
-use super::xla;
 use crate::export::chrome::DERIVED;
 use crate::import::Report;
 use crate::import::shared::Operations;
@@ -104,6 +106,10 @@ pub(super) struct Collected<'a> {
     pub first: Option<i64>,
     /// Latest time, ns.
     pub last: Option<i64>,
+    /// Devices that metadata names, once the file has been read.
+    pub devices: NamedDevices,
+    /// Writers whose words are others.
+    pub writers: WriterState,
     /// Whether a call of HIP is among the events.
     pub has_hip: bool,
     /// Whether the file has the counters that are made of other events.
@@ -167,13 +173,15 @@ impl<'a> Collected<'a> {
             has_other_ranks: false,
             first: None,
             last: None,
+            devices: NamedDevices::default(),
+            writers: WriterState::default(),
             has_hip: false,
             has_derived: false,
             extra: String::new(),
         }
     }
 
-    fn lost(&mut self, reason: impl Into<Cow<'static, str>>, offset: u64) {
+    pub fn lost(&mut self, reason: impl Into<Cow<'static, str>>, offset: u64) {
         self.report.unrepresented(self.file, reason, Some(offset));
     }
 
@@ -242,7 +250,7 @@ impl<'a> Collected<'a> {
     }
 
     /// Adds a record with its name and arguments.
-    fn add(
+    pub fn add(
         &mut self,
         to_pairs: bool,
         key: SortKey,
@@ -310,7 +318,7 @@ impl<'a> Collected<'a> {
     }
 
     /// A slice with its begin and duration.
-    fn complete(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
+    pub fn complete(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()> {
         let Some(start) = self.time(event.ts, offset) else {
             return Ok(());
         };
@@ -572,6 +580,9 @@ impl<'a> Collected<'a> {
                 entry(&mut self.processes, pid)
             }
             "thread_name" | "thread_sort_index" => entry(&mut self.threads, (pid, tid)),
+            intercept::START | intercept::END => {
+                return self.of_intercept(pid, &name, argument("start_time"));
+            }
             other => {
                 let reason = format!("metadata event {other:?}");
                 return self.lost(reason, offset);
@@ -606,8 +617,9 @@ impl ScanVisitor for Collected<'_> {
             return Ok(());
         };
         match &*ph {
-            "X" => match xla::translate(self, event) {
-                Some(own) => self.complete(offset, &own.of(event)),
+            "X" => match reworded::reword(self, event, offset) {
+                Some(Rewording::Own(own)) => self.complete(offset, &own.of(event)),
+                Some(Rewording::Part) => Ok(()),
                 None => self.complete(offset, event),
             },
             "B" => self.part(offset, event, StoredKind::Begin, false),

@@ -246,6 +246,13 @@ impl Correlations {
             .is_some_and(|chain| chain.last != NONE)
     }
 
+    /// Whether a call has this correlation id.
+    pub fn has_call(&self, correlation: u64) -> bool {
+        self.chains
+            .get(&correlation)
+            .is_some_and(|chain| chain.caller != NONE)
+    }
+
     /// Whether work has this correlation id.
     pub fn is_of(&self, work: u32, correlation: u64) -> bool {
         let first = self.chains.get(&correlation).map(|chain| chain.first);

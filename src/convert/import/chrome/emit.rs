@@ -1,6 +1,7 @@
 //! Second pass: records in the order of time, passed on as events of the model.
 
 mod declare;
+mod detail;
 mod lane;
 mod work;
 
@@ -9,8 +10,9 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
 
-use super::arguments::{self, NamedValues, OwnedValue};
+use super::arguments::{self, NamedValues, OwnedValue, SEPARATOR};
 use super::arrows::Arrows;
+use super::ascend::COMMUNICATION;
 use super::categories::is_call;
 use super::collect::{Collected, LaneKey, NumberSet};
 use super::correlations::Correlations;
@@ -18,6 +20,7 @@ use super::record::{EventRecord, NONE, RecordHead, StoredKind, flag};
 use super::strings::Strings;
 use crate::import::{InputFile, Report};
 use declare::Declared;
+use detail::Details;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
 use gputrail_trace::model::{
@@ -36,7 +39,7 @@ const MAX_ROWS: usize = 1 << 10;
 /// Passes everything that was collected to `consumer`.
 pub(super) fn emit(
     source: &InputFile,
-    mut collected: Collected<'_>,
+    (mut collected, table): (Collected<'_>, &Path),
     arrows: Arrows,
     consumer: &mut dyn Consumer,
 ) -> io::Result<()> {
@@ -70,6 +73,7 @@ pub(super) fn emit(
         has_derived,
         has_graphs,
         arrows,
+        details: Details::new(table),
         ordinal: 0,
         lane_keys: lanes,
     };
@@ -99,6 +103,8 @@ pub(super) struct Emitter<'a> {
     has_graphs: bool,
     /// The points of arrows on slices.
     arrows: Arrows,
+    /// Rows of tables about what begins at the time that the stream has come to.
+    details: Details<'a>,
     /// The number of records before this one.
     ordinal: u64,
     lane_keys: Vec<LaneKey>,
@@ -111,6 +117,7 @@ impl Emitter<'_> {
     }
 
     fn record(&mut self, time: i64, record: EventRecord<'_>) -> io::Result<()> {
+        self.details.go_to(time, self.report);
         match record.head.kind() {
             StoredKind::Slice => self.slice(time, record),
             StoredKind::Work => self.device_work(time, record),
@@ -118,6 +125,11 @@ impl Emitter<'_> {
             StoredKind::Counter => self.counter(time, record),
             StoredKind::Flow => {
                 self.flow(record.head);
+                Ok(())
+            }
+            StoredKind::Detail => {
+                let name = name_of(&self.strings, &record).to_owned();
+                self.details.add(name, &record, self.report);
                 Ok(())
             }
             // Pairs have been put together.
@@ -136,7 +148,7 @@ impl Emitter<'_> {
         };
         self.pass_held(number, start)?;
         let mut id = record.head.id;
-        let mut submitted = Vec::new();
+        let (mut submitted, mut waited) = (Vec::new(), Vec::new());
         if record.head.has(flag::CALL) {
             if id != NONE
                 && let Some(thread) = self.declared.thread(number)
@@ -154,6 +166,22 @@ impl Emitter<'_> {
             // A correlation id does not decide on the row.
             id = 0;
         }
+        let mut correlation = None;
+        let ties = self.arrows.ties(self.ordinal);
+        if !ties.is_empty()
+            && let Some(thread) = self.declared.thread(number)
+        {
+            let start = self.declared.time(start);
+            for tie in ties {
+                if tie.is_wait {
+                    waited.push(work::event_id(tie.work));
+                    continue;
+                }
+                submitted.push(work::event_id(tie.work));
+                self.work.called(tie.work, thread, start);
+                correlation = correlation.or(tie.correlation);
+            }
+        }
         let inner = record.head.has(flag::INNER);
         let place = self.place(number, (start, end), (id, inner))?;
         let Some(row) = place else {
@@ -166,6 +194,13 @@ impl Emitter<'_> {
         let mut bytes = std::mem::take(&mut lane.spare);
         bytes.clear();
         record.write(&mut bytes);
+        if self.strings.text(record.head.category) == COMMUNICATION {
+            let name = name_of(&self.strings, &record);
+            self.details.take(name, |args| {
+                bytes.push(SEPARATOR as u8);
+                bytes.extend_from_slice(args.as_bytes());
+            });
+        }
         lane.held = Some(DelayedSlice {
             row,
             start,
@@ -174,6 +209,8 @@ impl Emitter<'_> {
             flows,
             end_flows,
             submitted,
+            waited,
+            correlation,
         });
         Ok(())
     }
@@ -269,7 +306,7 @@ impl Emitter<'_> {
         let category = self.strings.text(record.head.category);
         let thread = self.declared.thread(number);
         if let Some((process, thread)) = thread
-            && is_call(category)
+            && (is_call(category) || !held.submitted.is_empty() || !held.waited.is_empty())
         {
             let mut correlation = None;
             list.retain(|(name, value)| match (&**name, value) {
@@ -279,6 +316,7 @@ impl Emitter<'_> {
                 }
                 _ => true,
             });
+            let correlation = held.correlation.or(correlation);
             let function = self.function(record, &list);
             let values: Vec<Value<'_>> = arguments::borrowed(&list)
                 .iter()
@@ -297,7 +335,7 @@ impl Emitter<'_> {
                 external: ExternalId::NONE,
                 error: None,
                 submitted: &held.submitted,
-                waited: &[],
+                waited: &held.waited,
                 arguments: &values,
                 flows: &held.flows,
             })?;
@@ -432,6 +470,7 @@ impl Emitter<'_> {
             (one, "") | ("", one) => one.to_owned(),
             (name, series) => format!("{name} · {series}"),
         };
+        let title = self.declared.counters(number).to_owned() + &title;
         let parent = self.declared.parent(number);
         let track = self.stream.new_track(&Track {
             parent,
@@ -511,6 +550,7 @@ impl Emitter<'_> {
                 self.close(number, row, i64::MAX)?;
             }
         }
+        self.details.go_to(i64::MAX, self.report);
         self.stream.consumer.finish()
     }
 }

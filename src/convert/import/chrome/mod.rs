@@ -25,6 +25,7 @@
 //! | `kernel`, `gpu_memcpy`, `gpu_memset`, and gputrail's own `gpu_sync` and `gpu_work`, with a `stream`, `device` or `correlation`, or without a process | device work |
 //! | `cuda_runtime`, `cuda_driver`, `hip_*`, `rocm_runtime`, `mtia_runtime`, `xpu_*`, `glow_runtime`, `privateuse1_*`, and gputrail's own `opencl`, `hip`, `hsa`, `sim` | API call |
 //! | none, in a process `/device:...` of XLA's profiler | [work, or a slice of its device](xla) |
+//! | none, or another one, of other writers | [what they are in PyTorch's words](reworded) |
 //! | `gpu_user_annotation`, `cuda_sync`, `cuda_event`, `cuda_profiler_range`, `gpu_pm_counter`, `mtia_ccp_events`, `mtia_insight`, `collective_comm`, `xpu_scope_profiler`, `hpu_op` | slice on a row of its device, stream and category. Numbers of a `cuda_profiler_range` are also counters from its begin to its end |
 //!
 //! Processes with a number above 0 keep it; others get one from 0x60000000 on. A text is the name of a process if it has a number
@@ -53,20 +54,28 @@
 
 mod arguments;
 mod arrows;
+mod ascend;
 mod categories;
 mod collect;
 mod correlations;
 mod decimal;
+mod devices;
 mod emit;
 mod event;
 mod ids;
+mod intercept;
+mod kernel_details;
 mod pairs;
+mod proton;
 mod record;
+mod reworded;
 mod scan;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod unitrace;
 mod xla;
+mod xpu;
 
 use std::io;
 
@@ -76,19 +85,33 @@ use event::ChromeEvent;
 use gputrail_trace::model::Consumer;
 use scan::ScanVisitor;
 
-/// Passes the events of a file to `consumer`. Sorting takes about `budget` bytes of memory.
+pub(super) use kernel_details::is_table as is_kernel_table;
+
+/// Passes the events of a file, with what tables of kernels say of them, to `consumer`; without such a file, the rows of the
+/// tables. Sorting takes about `budget` bytes of memory.
 pub(super) fn read(
-    source: &InputFile,
+    (trace, tables): (Option<&InputFile>, &[InputFile]),
     budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
+    let Some(source) = trace.or(tables.first()) else {
+        return Ok(());
+    };
     let mut collected = Collected::new(source.name(), budget, report);
-    collected.is_whole = scan::scan(source.reader()?, &mut collected)?;
+    if let Some(trace) = trace {
+        collected.is_whole = scan::scan(trace.reader()?, &mut collected)?;
+        collected.end_parts();
+    }
+    for table in tables {
+        kernel_details::read(table, &mut collected)?;
+    }
+    collected.file = source.name();
     pairs::join(&mut collected)?;
     collected.correlations.settle(&collected.strings);
     let arrows = arrows::find(&mut collected)?;
-    emit::emit(source, collected, arrows, consumer)
+    let table = tables.first().map_or(source.name(), InputFile::name);
+    emit::emit(source, (collected, table), arrows, consumer)
 }
 
 /// Whether a JSON file has trace events: an array of this name, which may be empty, or an event.

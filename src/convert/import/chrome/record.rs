@@ -20,11 +20,13 @@ pub(super) enum StoredKind {
     Begin,
     /// The end of such a slice.
     End,
+    /// What a table says of the work or slice that begins at the same time.
+    Detail,
 }
 
 impl StoredKind {
     fn of(number: u16) -> StoredKind {
-        const ALL: [StoredKind; 7] = [
+        const ALL: [StoredKind; 8] = [
             StoredKind::Slice,
             StoredKind::Work,
             StoredKind::Instant,
@@ -32,6 +34,7 @@ impl StoredKind {
             StoredKind::Flow,
             StoredKind::Begin,
             StoredKind::End,
+            StoredKind::Detail,
         ];
         ALL[usize::from(number)]
     }
@@ -59,6 +62,12 @@ pub(super) mod flag {
     pub const FIRST: u16 = 1 << 8;
     /// The flow passes through the event at the same offset.
     pub const BOUND: u16 = 1 << 9;
+    /// The flow ties work to the slice in which it begins.
+    pub const TIE: u16 = 1 << 10;
+    /// The flow ties work to an operator, unless another one ties it to a call.
+    pub const TIE_OF_OPERATOR: u16 = 1 << 11;
+    /// The flow leads from work to the slice that waits for it.
+    pub const WAIT: u16 = 1 << 12;
 }
 
 /// No number.

@@ -3,6 +3,7 @@
 mod arrows;
 mod damage;
 mod ranks;
+mod writers;
 mod xla;
 
 use std::io::{self, Write};

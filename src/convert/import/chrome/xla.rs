@@ -5,14 +5,13 @@
 //! on devices without streams (TPU), become work; loops around operations and all other lines become slices on rows of the
 //! device; functions of CUDA and HIP with a correlation id become calls.
 
-use std::fmt::Write as _;
-
 use serde_json::value::RawValue;
 
 use super::arguments;
 use super::collect::Collected;
 use super::event::{ChromeEvent, text};
 use super::ids::Id;
+use super::reworded::{Reworded, member, quoted};
 use crate::import::tables::api_of_function;
 use crate::import::xplane::Details;
 use gputrail_record::Domain;
@@ -22,39 +21,8 @@ pub(super) const BESIDE_WORK: &str = "xla";
 /// Operations that contain others.
 const CONTAINERS: [&str; 3] = ["while", "conditional", "call"];
 
-/// The category of an event, as JSON, and its arguments.
-pub(super) struct XlaEvent {
-    category: &'static str,
-    arguments: Option<String>,
-}
-
-impl XlaEvent {
-    /// The event with this category and these arguments.
-    pub fn of<'e>(&'e self, event: &'e ChromeEvent<'_>) -> ChromeEvent<'e> {
-        ChromeEvent {
-            ph: event.ph,
-            name: event.name,
-            cat: Some(self.category),
-            pid: event.pid,
-            tid: event.tid,
-            ts: event.ts,
-            dur: event.dur,
-            args: self.arguments.as_deref().or(event.args),
-            id: event.id,
-            id2: event.id2,
-            scope: event.scope,
-            bp: event.bp,
-            s: event.s,
-            bind_id: event.bind_id,
-            flow_in: event.flow_in,
-            flow_out: event.flow_out,
-            further: event.further.clone(),
-        }
-    }
-}
-
 /// The kind and the number of the device of a process.
-fn kind_of<'c>(collected: &'c Collected<'_>, pid: Id) -> Option<(&'c str, u32)> {
+pub(super) fn kind_of<'c>(collected: &'c Collected<'_>, pid: Id) -> Option<(&'c str, u32)> {
     let name = collected.processes.get(&pid)?.name.as_deref()?;
     let (kind, number) = name.strip_prefix("/device:")?.split_once(':')?;
     let digits = number.split(|letter: char| !letter.is_ascii_digit()).next();
@@ -62,18 +30,8 @@ fn kind_of<'c>(collected: &'c Collected<'_>, pid: Id) -> Option<(&'c str, u32)> 
 }
 
 /// The number of the device of a process.
-pub(super) fn device_of(collected: &Collected<'_>, pid: Id) -> Option<u32> {
+fn device_of(collected: &Collected<'_>, pid: Id) -> Option<u32> {
     kind_of(collected, pid).map(|(_, number)| number)
-}
-
-/// The title of a device, if it is not a GPU.
-pub(super) fn title(collected: &Collected<'_>, device: i64) -> Option<String> {
-    let mut kinds = collected.processes.keys();
-    kinds.find_map(|pid| {
-        let (kind, number) = kind_of(collected, *pid)?;
-        let is_other = i64::from(number) == device && kind != "GPU";
-        is_other.then(|| format!("{kind} {number}"))
-    })
 }
 
 /// The arguments of an event that decide what it is.
@@ -119,23 +77,12 @@ impl<'e> XlaArguments<'e> {
     }
 }
 
-/// Adds a member to an object.
-fn member(object: &mut String, name: &str, value: &str) {
-    object.push(if object.is_empty() { '{' } else { ',' });
-    // A text can always be written.
-    let _ = write!(object, "{}:{value}", quoted(name));
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
 /// The kind of an event of XLA's profiler; `None` of other events, and of those that are slices of their thread.
 pub(super) fn translate(
     collected: &mut Collected<'_>,
     event: &ChromeEvent<'_>,
-) -> Option<XlaEvent> {
-    if event.cat.is_some() || collected.processes.is_empty() {
+) -> Option<Reworded> {
+    if collected.processes.is_empty() {
         return None;
     }
     let (pid, tid) = (collected.id(event.pid), collected.id(event.tid));
@@ -149,9 +96,9 @@ pub(super) fn translate(
     let thread = thread.unwrap_or_default();
     let stream = thread.strip_prefix("Stream #");
     let stream = stream.map(|rest| rest.split('(').next().unwrap_or(rest).trim());
-    let beside = Some(XlaEvent {
+    let beside = Some(Reworded {
         category: "\"xla\"",
-        arguments: None,
+        ..Reworded::default()
     });
     if stream.is_none() && thread != "XLA Ops" {
         return beside;
@@ -170,9 +117,10 @@ pub(super) fn translate(
     } else {
         "\"kernel\""
     };
-    Some(XlaEvent {
+    Some(Reworded {
         category,
         arguments: Some(of_work(&own, device, stream.unwrap_or("0"))),
+        ..Reworded::default()
     })
 }
 
@@ -187,7 +135,7 @@ fn has_streams(collected: &Collected<'_>, pid: Id) -> bool {
 }
 
 /// A function of an API that has a correlation id.
-fn call(collected: &Collected<'_>, pid: Id, name: &str, args: &str) -> Option<XlaEvent> {
+fn call(collected: &Collected<'_>, pid: Id, name: &str, args: &str) -> Option<Reworded> {
     let process = collected.processes.get(&pid)?.name.as_deref()?;
     if !process.starts_with("/host:") {
         return None;
@@ -212,9 +160,10 @@ fn call(collected: &Collected<'_>, pid: Id, name: &str, args: &str) -> Option<Xl
         }
     });
     object.push('}');
-    Some(XlaEvent {
+    Some(Reworded {
         category,
         arguments: Some(object),
+        ..Reworded::default()
     })
 }
 

@@ -13,7 +13,7 @@ use gputrail_record::count;
 const MAX_RECORD: usize = 1 << 20;
 
 /// A CSV file.
-pub(super) struct Csv<R> {
+pub(in crate::import) struct Csv<R> {
     source: R,
     columns: Vec<String>,
     /// Bytes that have been read; those from `begin` on have not been given out.
@@ -33,7 +33,7 @@ pub(super) struct Csv<R> {
 
 /// A record.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct CsvRecord<'c> {
+pub(in crate::import) struct CsvRecord<'c> {
     /// Its first line, from 1.
     pub line: u64,
     /// Where it begins, in bytes.
@@ -54,7 +54,7 @@ impl<'c> CsvRecord<'c> {
     }
 
     /// All fields with their columns.
-    fn fields(&self) -> impl Iterator<Item = (&'c str, &'c str)> + use<'c> {
+    pub fn fields(&self) -> impl Iterator<Item = (&'c str, &'c str)> + use<'c> {
         let record = *self;
         let fields = (0..self.ends.len()).map(move |place| record.field(place));
         self.columns.iter().map(|name| &name[..]).zip(fields)
@@ -63,7 +63,7 @@ impl<'c> CsvRecord<'c> {
 
 /// The places in a file of the columns of a type of row, for those that the file has.
 #[derive(Debug)]
-pub(super) struct ColumnPlaces {
+pub(in crate::import) struct ColumnPlaces {
     columns: &'static [&'static str],
     places: Vec<Option<usize>>,
 }

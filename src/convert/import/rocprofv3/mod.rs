@@ -4,7 +4,7 @@
 
 mod agents;
 mod calls;
-mod csv;
+pub(super) mod csv;
 mod csv_reader;
 mod json;
 mod json_reader;

@@ -9,6 +9,7 @@ use crate::import::chrome::categories::is_call_to_work;
 use crate::import::chrome::event::{ChromeEvent, text};
 use crate::import::chrome::ids::{Id, ProcessText};
 use crate::import::chrome::record::{NONE, RecordHead, StoredKind, flag};
+use crate::import::chrome::{ascend, intercept, proton, unitrace};
 
 /// A flow that an event names.
 pub(super) struct BoundFlow<'e> {
@@ -47,6 +48,10 @@ impl Collected<'_> {
         };
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
+        let pid = match &*category {
+            ascend::ARROW if !last => ascend::home(self, pid),
+            _ => pid,
+        };
         let lane = LaneKey::Thread {
             pid,
             tid,
@@ -54,8 +59,10 @@ impl Collected<'_> {
         };
         let mut head = RecordHead::new(StoredKind::Flow, self.lane(lane, offset), offset);
         let correlation = event.id.and_then(|id| text(id).parse().ok());
+        let is_of_intercept =
+            (&*category, &*name) == intercept::ARROW && self.writers.intercept.is_of(pid);
         head.id = match correlation {
-            Some(correlation) if is_call_to_work(&category) => {
+            Some(correlation) if is_call_to_work(&category) || is_of_intercept => {
                 head.flags |= flag::BY_CORRELATION;
                 if !last {
                     self.begun_flows.insert(correlation);
@@ -69,6 +76,17 @@ impl Collected<'_> {
         };
         // Older versions of Kineto have other categories for arrows from calls to work.
         head.duration = correlation.unwrap_or(NONE);
+        match &*category {
+            ascend::ARROW => {
+                head.flags |= flag::TIE;
+                head.duration = correlation.map_or(NONE, |id| id >> 32);
+            }
+            ascend::OPERATOR_ARROW => head.flags |= flag::TIE_OF_OPERATOR,
+            category if unitrace::is_to_device(category) => head.flags |= flag::TIE,
+            category if unitrace::is_to_host(category) => head.flags |= flag::WAIT,
+            category if (category, &*name) == proton::ARROW => head.flags |= flag::TIE_OF_OPERATOR,
+            _ => {}
+        }
         head.flags |= which;
         if !last || event.bp == Some("\"e\"") {
             head.flags |= flag::ENCLOSING;

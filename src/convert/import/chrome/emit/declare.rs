@@ -7,11 +7,11 @@ use std::io;
 use serde_json::Value as Json;
 
 use crate::import::chrome::collect::{Collected, LaneKey, MAX_DEVICES, MetadataNames};
+use crate::import::chrome::devices::NamedDevices;
 use crate::import::chrome::ids::{Id, ProcessText};
 use crate::import::chrome::strings::Strings;
-use crate::import::chrome::xla;
 use crate::import::{InputFile, InputFormat};
-use gputrail_record::{Nanos, ProcessId, ThreadId};
+use gputrail_record::{Domain, Nanos, ProcessId, ThreadId};
 use gputrail_trace::model::{
     Agent, AgentIndex, LATEST, Machine, Parent, Process, ProcessIndex, Stream, SystemClocks,
     TraceHeader, Track, TrackIndex, TrackKind, UNKNOWN_DEVICE,
@@ -39,7 +39,8 @@ pub(super) struct Declared {
     groups: HashMap<Id, TrackIndex>,
     /// The process of device work whose call is not in the file.
     pub main: Option<ProcessIndex>,
-    pub has_hip: bool,
+    /// The API of queues.
+    pub api: Domain,
     /// Number of agents.
     pub agents: u32,
 }
@@ -54,6 +55,8 @@ struct Declaration {
     order: Option<i32>,
     /// The device and stream, of lanes of devices.
     device: Option<(i64, i64)>,
+    /// What stands in front of the names of its counters.
+    counters: String,
     /// The first row.
     track: Option<TrackIndex>,
 }
@@ -90,6 +93,11 @@ impl Declared {
     /// The device and stream of a lane.
     pub fn device(&self, lane: usize) -> Option<(i64, i64)> {
         self.lanes[lane].device
+    }
+
+    /// What stands in front of the names of counters of the lane.
+    pub fn counters(&self, lane: usize) -> &str {
+        &self.lanes[lane].counters
     }
 
     /// The parent of the tracks beside the lane.
@@ -139,6 +147,7 @@ pub(super) fn declare<'s>(
     collected: &mut Collected<'_>,
     mut stream: Stream<'s>,
 ) -> io::Result<(Stream<'s>, Declared)> {
+    collected.devices = NamedDevices::find(collected);
     let fields = parsed(&collected.fields);
     let field = |name: &str| fields.iter().find(|(known, _)| *known == name);
     let field = |name: &str| field(name).map(|(_, value)| value);
@@ -226,7 +235,12 @@ pub(super) fn declare<'s>(
         ranks: HashMap::new(),
         groups: HashMap::new(),
         main: None,
-        has_hip: collected.has_hip,
+        api: match () {
+            () if collected.has_hip => Domain::HIP,
+            () if !collected.writers.intercept.devices.is_empty() => Domain::OPENCL,
+            () if collected.writers.has_own_api() => Domain(0),
+            () => Domain::CUDA_RUNTIME,
+        },
         agents: agents.len() as u32,
     };
     declare_processes(collected, &mut declared, &mut stream, &rank)?;
@@ -254,7 +268,7 @@ fn whole(value: &Json) -> Option<i128> {
 
 /// The rank and the name in the id of a process.
 fn text_of<'c>(collected: &'c Collected<'_>, pid: Id) -> ProcessText<'c> {
-    if let Some(device) = xla::device_of(collected, pid) {
+    if let Some(device) = collected.devices.of_process(pid) {
         return ProcessText {
             rank: "",
             number: Some(device),
@@ -278,7 +292,8 @@ fn is_device(collected: &Collected<'_>, pid: Id) -> bool {
         .and_then(|one| one.labels.as_deref());
     let labelled = labels.is_some_and(|labels| labels.starts_with("GPU"));
     let labelled = labelled && text_of(collected, pid).number.is_some();
-    activity.host == 0 && (activity.device > 0 || labelled)
+    let labelled = labelled || collected.devices.is_npu(pid);
+    activity.host == 0 && (activity.device > 0 || labelled) && !collected.writers.has_host(pid)
 }
 
 /// The devices: those that the file describes, and all that have work.
@@ -305,11 +320,12 @@ fn agents(collected: &Collected<'_>, properties: Option<&Json>) -> Vec<Agent> {
             value => value.to_string(),
         };
         let name = properties.and_then(|all| all.get("name")).map(text);
-        let name = name.unwrap_or_default();
+        let model = collected.devices.model(id).map(str::to_owned);
+        let name = name.or(model).unwrap_or_default();
         let attributes = properties.into_iter().flatten();
         let attributes = attributes.filter(|(key, _)| *key != "name" && *key != "id");
         Agent {
-            title: xla::title(collected, id).unwrap_or_else(|| format!("GPU {id}")),
+            title: collected.devices.title(id),
             attributes: attributes
                 .map(|(key, value)| (key.clone(), text(value)))
                 .collect(),
@@ -464,6 +480,7 @@ fn declaration(
         name: String::new(),
         order: None,
         device: None,
+        counters: String::new(),
         track: None,
     };
     match collected.lanes[number] {
@@ -489,10 +506,20 @@ fn declaration(
                 let home = home.or(declared.main).map(Parent::Process);
                 declaration.parent = home.unwrap_or(Parent::Trace);
                 let stream = name.unwrap_or_else(|| format!("stream {}", show(tid, strings)));
-                let category = strings.text(category);
+                let mut category = strings.text(category);
+                if collected.devices.is_npu(pid) {
+                    let title = text
+                        .number
+                        .map(|number| collected.devices.title(number.into()));
+                    declaration.counters = title.unwrap_or_default() + " ";
+                    let process = collected.processes.get(&pid);
+                    let process = process.and_then(|process| process.name.as_deref());
+                    if category.is_empty() {
+                        category = process.unwrap_or_default();
+                    }
+                }
                 let device = match text.number {
-                    Some(device) => xla::title(collected, device.into())
-                        .unwrap_or_else(|| format!("GPU {device}")),
+                    Some(device) => collected.devices.title(device.into()),
                     None => UNKNOWN_DEVICE.to_owned(),
                 };
                 declaration.name = match tid {

@@ -56,4 +56,8 @@ pub(super) struct DelayedSlice {
     pub end_flows: Vec<FlowPoint>,
     /// The work that it submitted, if it is a call.
     pub submitted: Vec<EventId>,
+    /// The work that it waited for.
+    pub waited: Vec<EventId>,
+    /// The id of the tie to the work that it submitted, if it is not that of the call.
+    pub correlation: Option<u64>,
 }

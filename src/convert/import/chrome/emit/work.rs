@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::io;
 
 use super::Emitter;
-use crate::import::chrome::arguments::{self, NamedValues, OwnedValue};
+use crate::import::chrome::arguments::{self, NamedValues, OwnedValue, SEPARATOR};
 use crate::import::chrome::categories::GRAPH;
+use crate::import::chrome::decimal;
 use crate::import::chrome::record::{EventRecord, NONE, flag};
+use crate::import::chrome::reworded::{QUEUE_NAME, QUEUED_AT, SUBMITTED_AT};
 use gputrail_record::number_map::NumberMap;
-use gputrail_record::{ContextId, CorrelationId, Domain, Nanos, ThreadId};
+use gputrail_record::{ContextId, CorrelationId, Nanos, ThreadId};
 use gputrail_trace::model::{
     AgentIndex, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources, Stage, StageId, Value,
     Work, WorkKind,
@@ -102,6 +104,7 @@ struct ModelArguments {
     work_items: Option<[u64; 3]>,
     resources: Resources,
     bytes: u64,
+    queue_name: Option<String>,
     /// Why it did not end, as `gputrail convert` writes it.
     unfinished: Option<String>,
 }
@@ -154,6 +157,11 @@ impl ModelArguments {
                 "shared memory" => known.resources.static_local = small.unwrap_or(0),
                 "context" => known.context = unsigned.unwrap_or(0),
                 "graph id" => known.graph = unsigned.unwrap_or(0),
+                QUEUE_NAME => {
+                    if let OwnedValue::Text(name) = value {
+                        known.queue_name = Some(name.to_string());
+                    }
+                }
                 "unfinished" => {
                     if let OwnedValue::Text(why) = value {
                         known.unfinished = Some(why.to_string());
@@ -168,12 +176,38 @@ impl ModelArguments {
                 "block" => known.block.is_some(),
                 "work-items" => known.work_items.is_some(),
                 "correlation" | "device" | "stream" => number.is_some(),
+                QUEUE_NAME => known.queue_name.is_some(),
                 "unfinished" => known.unfinished.is_some(),
                 _ => false,
             };
             !is_whole
         });
         known
+    }
+
+    /// Takes the times at which work that began at `start` was queued and submitted out of `list`, if they are in order.
+    fn queueing(list: &mut NamedValues<'_>, start: i64) -> (Option<i64>, Option<i64>) {
+        let time = |wanted: &str| {
+            let found = list.iter().find(|(name, _)| name == wanted);
+            let (_, value) = found?;
+            let time = match value {
+                OwnedValue::Text(text) => decimal::microseconds(text),
+                OwnedValue::Plain(Value::Uint(whole)) => decimal::microseconds(&whole.to_string()),
+                _ => None,
+            };
+            i64::try_from(time?.nanos).ok()
+        };
+        let (queued, submitted) = (time(QUEUED_AT), time(SUBMITTED_AT));
+        let last = submitted.unwrap_or(start);
+        if last > start || queued.is_some_and(|queued| queued > last) {
+            return (None, None);
+        }
+        list.retain(|(name, _)| match &**name {
+            QUEUED_AT => queued.is_none(),
+            SUBMITTED_AT => submitted.is_none(),
+            _ => true,
+        });
+        (queued, submitted)
     }
 
     fn launch(&self) -> Option<Launch> {
@@ -196,9 +230,16 @@ impl ModelArguments {
 impl Emitter<'_> {
     pub(super) fn device_work(&mut self, start: i64, record: EventRecord<'_>) -> io::Result<()> {
         let number = record.head.lane as usize;
+        let mut args = std::borrow::Cow::Borrowed(record.args);
+        let name = super::name_of(&self.strings, &record);
+        self.details.take(name, |more| {
+            args.to_mut().push(SEPARATOR);
+            args.to_mut().push_str(more);
+        });
         let mut list = Vec::new();
-        arguments::parse(record.args, &mut list);
+        arguments::parse(&args, &mut list);
         let known = ModelArguments::take(&mut list);
+        let (queued, submitted) = ModelArguments::queueing(&mut list, start);
         let kind = match self.strings.text(record.head.category) {
             "gpu_memcpy" | "Memcpy" => WorkKind::Copy,
             "gpu_memset" | "Memset" => WorkKind::Set,
@@ -238,7 +279,8 @@ impl Emitter<'_> {
             (_, 0) => FileQueue::Stream(stream),
             (_, graph) => FileQueue::Graph(graph),
         };
-        let queue = self.queue(process, device, key, known.context)?;
+        let (name, context) = (known.queue_name.as_deref(), known.context);
+        let queue = self.queue((process, device, key), name, context)?;
         let id = if record.head.has(flag::OWN_NAME) {
             self.work.own_name(record.own_name)
         } else {
@@ -275,8 +317,8 @@ impl Emitter<'_> {
             enqueued: caller
                 .filter(|_| kind != WorkKind::Graph)
                 .map(|caller| caller.start),
-            queued: None,
-            submitted: None,
+            queued: queued.map(|time| self.declared.time(time)),
+            submitted: submitted.map(|time| self.declared.time(time)),
             interval: end.filter(|_| unfinished.is_none()).map(|end| (begin, end)),
             start: Some(begin),
             duration: end.map(|end| end.0 - begin.0),
@@ -293,16 +335,18 @@ impl Emitter<'_> {
 
     fn queue(
         &mut self,
-        process: ProcessIndex,
-        device: i64,
-        key: FileQueue,
+        (process, device, key): (ProcessIndex, i64, FileQueue),
+        name: Option<&str>,
         context: u64,
     ) -> io::Result<QueueIndex> {
         if let Some(queue) = self.work.queues.get(&(process, device, key)) {
             return Ok(*queue);
         }
         let name = match key {
-            FileQueue::Stream(stream) => format!("stream {stream}"),
+            FileQueue::Stream(stream) => match name {
+                Some(name) => name.to_owned(),
+                None => format!("stream {stream}"),
+            },
             FileQueue::Graph(graph) => format!("graph {graph}"),
             FileQueue::Launches(_) => {
                 let is_other = |(of, on, key): &&(ProcessIndex, i64, FileQueue)| {
@@ -318,11 +362,7 @@ impl Emitter<'_> {
             process,
             agent: self.declared.agent(device),
             context: ContextId(context as u32),
-            domain: if self.declared.has_hip {
-                Domain::HIP
-            } else {
-                Domain::CUDA_RUNTIME
-            },
+            domain: self.declared.api,
             name: &name,
             out_of_order: false,
         })?;
