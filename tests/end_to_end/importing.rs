@@ -483,6 +483,8 @@ fn files_of_other_profilers_become_sound_traces_with_their_kernels_tied() {
         ("rocprof/results.json", "2 calls, 1 kernel, 1 copy"),
         ("rocprof/lists", "2 calls, 1 kernel, 1 copy"),
         ("nsys/report.json", "2 calls, 1 kernel, 1 copy"),
+        ("nsys/report.arrow", "2 calls, 1 kernel, 1 copy"),
+        ("nsys/report_pqtdir", "2 calls, 1 kernel, 1 copy"),
     ] {
         let (told, summary) = converted(&dir, &data(input));
         assert!(told.contains(words), "{input}: {told}");

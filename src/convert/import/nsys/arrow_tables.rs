@@ -181,7 +181,7 @@ impl ArrowTables {
         let mut at = 0;
         let mut is_open = false;
         while at < self.files[index].length {
-            let damage = |found: &str| Damage {
+            let damage = move |found: &str| Damage {
                 offset: Some(at),
                 found: found.to_owned(),
                 expected: "a message of Arrow".into(),

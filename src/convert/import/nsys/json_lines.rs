@@ -79,8 +79,8 @@ const FIELDS: [(&str, &str); 20] = [
 /// Columns whose values are texts, also where they look like numbers.
 const TEXTUAL: [&str; 4] = ["text", "value", "name", "label"];
 
-/// The kind of the event of a line, and where its object begins: `{"Type":48,"TraceProcessEvent":{`.
-fn event_kind(line: &[u8]) -> Option<(&str, usize)> {
+/// The kind of the event of a line: `{"Type":48,"TraceProcessEvent":{`.
+fn event_kind(line: &[u8]) -> Option<&str> {
     let mut at = 0;
     let skip = |at: &mut usize, wanted: u8| {
         while line.get(*at).is_some_and(u8::is_ascii_whitespace) {
@@ -109,7 +109,7 @@ fn event_kind(line: &[u8]) -> Option<(&str, usize)> {
             return None;
         }
         if skip(&mut at, b'{') {
-            return name.ends_with("Event").then_some((name, at - 1));
+            return name.ends_with("Event").then_some(name);
         }
         let value = line[at..].iter().take(BEGIN);
         at += value
@@ -163,7 +163,7 @@ pub(in crate::import) fn is_export(head: &[u8]) -> bool {
     let Some(first) = lines.find(|line| !line.trim_ascii().is_empty()) else {
         return false;
     };
-    let is_event = |line: &[u8]| event_kind(line).is_some_and(|(kind, _)| KINDS.contains(&kind));
+    let is_event = |line: &[u8]| event_kind(line).is_some_and(|kind| KINDS.contains(&kind));
     // The first texts are always the same.
     let is_texts = |line: &[u8]| {
         is_list(line)
@@ -244,36 +244,27 @@ fn members<'l>(line: &Line<'l>) -> Result<(Members<'l>, Option<Members<'l>>), Da
     Ok((event, inner))
 }
 
-/// The table of a line, by its members where its kind does not tell it.
-fn table_of(line: &Line<'_>) -> Result<Cow<'static, str>, Damage> {
-    let Some((kind, _)) = event_kind(line.bytes) else {
-        return Err(line.damage("no event", "an event in JSON"));
-    };
-    Ok(match kind {
+/// The table of an event, by its members where its kind does not tell it.
+fn table_of(kind: &str, event: &Members<'_>) -> Cow<'static, str> {
+    match kind {
         "NvtxEvent" => NVTX.into(),
         "CommEvent" => PROCESSES.into(),
         "TraceProcessEvent" => {
-            let (event, _) = members(line)?;
-            let class = event
-                .get("eventClass")
-                .and_then(|value| text(value.get()).parse().ok());
+            let class = event.get("eventClass");
+            let class = class.and_then(|value| text(value.get()).parse().ok());
             let known = CALLS.iter().find(|(_, own)| *own == class);
             known.map_or(CALLS[2].0, |(table, _)| table).into()
         }
         "CudaEvent" => {
-            let (event, _) = members(line)?;
             let known = DEVICE.iter().find(|(part, _)| event.contains_key(*part));
             known.map_or("CudaEvent", |(_, table)| table).into()
         }
         kind => kind.to_owned().into(),
-    })
+    }
 }
 
-/// Whether a line may be one of a table, by its kind.
-fn may_be_of(line: &[u8], table: &str) -> bool {
-    let Some((kind, _)) = event_kind(line) else {
-        return false;
-    };
+/// Whether an event of a kind may be one of a table.
+fn may_be_of(kind: &str, table: &str) -> bool {
     match kind {
         "NvtxEvent" => table == NVTX,
         "CommEvent" => table == PROCESSES,
@@ -297,11 +288,14 @@ impl LineTables {
                 }
                 return;
             }
-            let parsed = table_of(line).and_then(|table| Ok((table, members(line)?)));
-            let (table, (event, inner)) = match parsed {
-                Ok(parsed) => parsed,
+            let Some(kind) = event_kind(line.bytes) else {
+                return damages.add(line.damage("no event", "an event in JSON"));
+            };
+            let (event, inner) = match members(line) {
+                Ok(members) => members,
                 Err(damage) => return damages.add(damage),
             };
+            let table = table_of(kind, &event);
             if let Some(count) = counts.get_mut(&*table) {
                 *count += 1;
                 return;
@@ -369,15 +363,14 @@ impl TableSource for LineTables {
                 }
                 return;
             }
-            if !may_be_of(line.bytes, &table.name) {
+            let kind = event_kind(line.bytes);
+            let Some(kind) = kind.filter(|kind| may_be_of(kind, &table.name)) else {
                 return;
-            }
+            };
             // Damage has been reported when the file was opened.
-            let Ok(own) = table_of(line) else { return };
-            if own != table.name {
-                return;
-            }
-            if let Ok((event, inner)) = members(line) {
+            if let Ok((event, inner)) = members(line)
+                && table_of(kind, &event) == table.name
+            {
                 take(&LineRow::of_members(columns, &event, inner.as_ref(), place));
             }
         });

@@ -330,7 +330,7 @@ impl Lists {
                     .cloned()
                     .filter(|only| processes.all(|one| one == only));
                 let process = match (process, &only) {
-                    ("", Some(only)) => only,
+                    ("", Some(only)) => &only[..],
                     (process, _) => process,
                 };
                 let kernel = self.kernels.get(&(process.to_owned(), id.to_owned()));
