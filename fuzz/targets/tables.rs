@@ -11,18 +11,19 @@ use gputrail_trace::perfetto::Exporter;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 
-/// The beginnings of tables of rocprofv3.
-const HEADERS: [&str; 6] = [
+/// The beginnings of tables of rocprofv3 and rocprof.
+const HEADERS: [&str; 7] = [
     "Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp",
     "Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp",
     "Correlation_Id,Dispatch_Id,Agent_Id,Process_Id,Kernel_Name,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp",
     "Sample_Timestamp,Exec_Mask,Dispatch_Id,Instruction,Instruction_Comment,Correlation_Id,Wave_Issued_Instruction,Instruction_Type,Stall_Reason,Wave_Count",
     "Kind,Operation,Agent_Id,Allocation_Size,Address,Correlation_Id,Start_Timestamp,End_Timestamp",
+    "Index,KernelName,gpu-id,queue-id,pid,tid,grd,wgr,vgpr,obj,SQ_WAVES,BeginNs,EndNs",
     "Kind,Direction,Stream_Id,Source_Agent_Id,Destination_Agent_Id,Correlation_Id,Start_Timestamp,End_Timestamp",
 ];
 
 /// Tables of databases.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 21] = [
     ("StringIds", "id, value"),
     (
         "CUPTI_ACTIVITY_KIND_RUNTIME",
@@ -50,6 +51,27 @@ const TABLES: [(&str, &str); 12] = [
         "pid, tid, agent_id, kernel_id, dispatch_id, queue_id, stream_id, start, end, event_id",
     ),
     ("rocpd_pmc_event_1", "event_id, pmc_id, value"),
+    ("StringTable", "_id_, value"),
+    (
+        "CUPTI_ACTIVITY_KIND_DRIVER",
+        "cbid, start, end, processId, threadId, correlationId",
+    ),
+    (
+        "CUPTI_ACTIVITY_KIND_MARKER",
+        "flags, timestamp, id, objectKind, objectId, name",
+    ),
+    (
+        "CUPTI_ACTIVITY_KIND_ENVIRONMENT",
+        "deviceId, timestamp, environmentKind, data",
+    ),
+    (
+        "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER",
+        "counterKind, value, start, end, address, srcId, dstId, processId",
+    ),
+    ("KERN", "KernelName, pid, BeginNs, EndNs, SQ_WAVES"),
+    ("HIP", "Name, pid, tid, BeginNs, EndNs, args"),
+    ("OPS", "Name, pid, tid, BeginNs, EndNs"),
+    ("rocTX", "Name, pid, tid, BeginNs, EndNs"),
 ];
 
 fn csv(input: &mut Unstructured<'_>) -> Result<Vec<u8>> {

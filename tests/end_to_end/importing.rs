@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use gputrail_harness::machine::Need;
+use gputrail_harness::machine::{self, Need};
 use gputrail_harness::program::run;
 use gputrail_harness::trace::Trace;
 use gputrail_harness::{needs, repository};
@@ -463,4 +463,74 @@ fn traces_that_were_put_one_behind_the_other_are_sound() {
         "{}",
         ended.stderr
     );
+}
+
+/// The words of the summary of a conversion, and the sum of the times of kernels in the summary of the trace, ns.
+fn converted(dir: &TestDir, input: &str) -> (String, String) {
+    let ended = well(&mut dir.gputrail(["convert", input, "-o", "out.pftrace"]));
+    well(&mut dir.gputrail(["check", "out.pftrace"]));
+    let summary = well(&mut dir.gputrail(["summary", "--format", "csv", "out.pftrace"]));
+    (ended.stderr.clone(), summary.text())
+}
+
+#[test]
+fn files_of_other_profilers_become_sound_traces_with_their_kernels_tied() {
+    let dir = TestDir::new();
+    let data = |name: &str| repository("tests/data").join(name).display().to_string();
+    for (input, words) in [
+        ("nvprof/trace.csv", "1 kernel, 1 copy"),
+        ("rocprof/results.csv", "2 kernels"),
+        ("rocprof/results.json", "2 calls, 1 kernel, 1 copy"),
+        ("rocprof/lists", "2 calls, 1 kernel, 1 copy"),
+        ("nsys/report.json", "2 calls, 1 kernel, 1 copy"),
+        ("nsys/report.arrow", "2 calls, 1 kernel, 1 copy"),
+        ("nsys/report_pqtdir", "2 calls, 1 kernel, 1 copy"),
+    ] {
+        let (told, summary) = converted(&dir, &data(input));
+        assert!(told.contains(words), "{input}: {told}");
+        assert!(!told.contains("not in the output"), "{input}: {told}");
+        assert!(summary.contains("scale"), "{input}: {summary}");
+    }
+}
+
+#[test]
+fn databases_of_nvprof_and_rocprof_become_sound_traces() {
+    needs!(databases_of_nvprof_and_rocprof_become_sound_traces: Need::Program("python3"));
+    let dir = TestDir::new();
+    for (statements, words) in [
+        ("nvprof/profile.sql", "2 calls, 1 kernel, 1 copy"),
+        ("rocprof/results.sql", "2 calls, 1 kernel, 1 copy"),
+    ] {
+        let database = dir.join(statements.replace('/', "-") + ".db");
+        let mut python = Command::new("python3");
+        python.arg(repository("tests/import/databases.py"));
+        python.arg(&database);
+        well(python.arg(repository("tests/data").join(statements)));
+        let (told, summary) = converted(&dir, &database.display().to_string());
+        assert!(told.contains(words), "{statements}: {told}");
+        assert!(!told.contains("not in the output"), "{statements}: {told}");
+        assert!(summary.contains("scale"), "{statements}: {summary}");
+    }
+}
+
+#[test]
+fn work_that_stands_in_slices_is_work() {
+    needs!(work_that_stands_in_slices_is_work: Need::PythonBindings);
+    let dir = TestDir::new();
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", machine::tools().join("python"));
+    python.arg(repository("tests/import/rocprof_sys.py"));
+    well(python.arg(dir.join("run.proto")));
+    // From trace to trace it is copied, as Perfetto traces are.
+    let ended = well(&mut dir.gputrail(["convert", "run.proto", "-o", "out.json"]));
+    let words = "100 calls, 100 kernels";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    let made = fs::read(dir.join("out.json")).expect("JSON");
+    let made: Value = serde_json::from_slice(&made).expect("JSON");
+    let events = made["traceEvents"].as_array().expect("events");
+    let kernels = events.iter().filter(|event| event["cat"] == "kernel");
+    assert_eq!(kernels.count(), 100);
+    let summary = well(&mut dir.gputrail(["summary", "--format", "csv", "run.proto"]));
+    let summary = summary.text();
+    assert!(summary.contains("scale"), "{summary}");
 }

@@ -4,7 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use super::sqlite::Database;
-use super::{InputFile, InputFormat, Report, nsys, rocprofv3, rpd};
+use super::table_source::TableSource;
+use super::{InputFile, InputFormat, Report, nsys, nvprof, rocprof, rocprofv3, rpd};
 use gputrail_trace::model::{Consumer, TraceHeader};
 
 /// Most tables that the description of an unknown database names.
@@ -26,6 +27,10 @@ pub(super) fn recognise(source: &InputFile) -> io::Result<Result<InputFormat, St
         Ok(InputFormat::Rpd)
     } else if rocprofv3::is_rocpd(&database) {
         Ok(InputFormat::Rocpd)
+    } else if rocprof::is_rocprof(&database) {
+        Ok(InputFormat::RocprofDatabase)
+    } else if nvprof::is_nvprof(&database) {
+        Ok(InputFormat::Nvprof)
     } else if nsys::is_export(&database) {
         Ok(InputFormat::NsightSystems)
     } else {
@@ -77,7 +82,12 @@ pub(super) fn read(
     for source in sources {
         let file = source.local_file()?;
         match file.with_plain_path(Database::open)? {
-            Ok(database) => databases.push((source, database)),
+            Ok(database) => {
+                if let Some(damage) = database.schema_damage() {
+                    report.damage(source.name(), damage);
+                }
+                databases.push((source, database));
+            }
             Err(damage) => {
                 report.finding(source.name(), None, damage.found, damage.expected);
                 continue;
@@ -96,9 +106,18 @@ pub(super) fn read(
         (InputFormat::Rpd, [(source, database), ..]) => {
             rpd::read(source, database, budget, consumer, report)
         }
+        (InputFormat::RocprofDatabase, [(source, database), ..]) => {
+            rocprof::read_database(source, database, budget, consumer, report)
+        }
+        (InputFormat::Nvprof, [(source, database), ..]) => {
+            nvprof::read_database(source, database, budget, consumer, report)
+        }
         (InputFormat::Rocpd, databases) => {
             rocprofv3::read_rocpd(databases, budget, consumer, report)
         }
-        (_, [(source, database), ..]) => nsys::read(source, database, budget, consumer, report),
+        (_, [(source, database), ..]) => {
+            let export = (database as &dyn TableSource, "Nsight Systems SQLite export");
+            nsys::read(source, export, budget, consumer, report)
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{chrome, clperfmarker, rocprofv3, xplane};
+use super::{chrome, clperfmarker, nsys, nvprof, rocprof, rocprofv3, xplane};
 use gputrail_trace::perfetto::reader::{FieldValue, MessageFields};
 
 /// The first bytes of an SQLite database.
@@ -10,6 +10,10 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 /// The prefixes of the names of tables: of rocprofv3's, and of RPD's and rocprofv3's.
 const ROCPD: &[u8] = b"rocpd_info_";
 const RPD: &[u8] = b"rocpd_";
+/// The table of texts of nvprof's databases.
+const NVPROF: &[u8] = b"StringTable";
+/// A column of the tables of rocprof's databases.
+const ROCPROF: &[u8] = b"\"BeginNs\" INTEGER";
 
 /// A format of recordings.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +36,26 @@ pub enum InputFormat {
     Rpd,
     /// An SQLite export of Nsight Systems.
     NsightSystems,
+    /// A Parquet file of an export of Nsight Systems.
+    NsightParquet,
+    /// An export of Nsight Systems to one file of Arrow.
+    NsightArrow,
+    /// A table of an export of Nsight Systems to files of Arrow.
+    NsightArrowTable,
+    /// An export of Nsight Systems to JSON lines.
+    NsightJson,
+    /// A database of rocprof.
+    RocprofDatabase,
+    /// A table of kernels of rocprof.
+    RocprofTable,
+    /// Trace events of rocprof.
+    RocprofEvents,
+    /// A list of roctracer.
+    Roctracer,
+    /// A database of nvprof.
+    Nvprof,
+    /// A list of activities of nvprof.
+    NvprofCsv,
     /// An XPlane file of JAX and XProf.
     XPlane,
     /// Markers of CLPerfMarker.
@@ -40,7 +64,7 @@ pub enum InputFormat {
 
 impl InputFormat {
     /// All formats that can be read.
-    pub const ALL: [InputFormat; 11] = [
+    pub const ALL: [InputFormat; 21] = [
         InputFormat::Capture,
         InputFormat::Perfetto,
         InputFormat::ChromeTrace,
@@ -50,11 +74,22 @@ impl InputFormat {
         InputFormat::Rocpd,
         InputFormat::Rpd,
         InputFormat::NsightSystems,
+        InputFormat::NsightParquet,
+        InputFormat::NsightArrow,
+        InputFormat::NsightArrowTable,
+        InputFormat::NsightJson,
+        InputFormat::RocprofDatabase,
+        InputFormat::RocprofTable,
+        InputFormat::RocprofEvents,
+        InputFormat::Roctracer,
+        InputFormat::Nvprof,
+        InputFormat::NvprofCsv,
         InputFormat::XPlane,
         InputFormat::ClPerfMarker,
     ];
 
-    /// The format of a file with these first (unpacked) bytes. Of a database, it is a guess: its tables decide.
+    /// The format of a file with these first (unpacked) bytes. Of a database, it is a guess: its tables decide. Of a Parquet file,
+    /// the files beside it do.
     pub fn recognise(head: &[u8]) -> Option<InputFormat> {
         if head.starts_with(b"GPUTRAIL") {
             return Some(InputFormat::Capture);
@@ -64,6 +99,8 @@ impl InputFormat {
             return Some(match (has(ROCPD), has(RPD)) {
                 (true, _) => InputFormat::Rocpd,
                 (false, true) => InputFormat::Rpd,
+                (false, false) if has(NVPROF) => InputFormat::Nvprof,
+                (false, false) if has(ROCPROF) => InputFormat::RocprofDatabase,
                 (false, false) => InputFormat::NsightSystems,
             });
         }
@@ -73,8 +110,26 @@ impl InputFormat {
         if rocprofv3::is_json(head) {
             return Some(InputFormat::RocprofJson);
         }
+        if nsys::is_arrow(head) {
+            return Some(InputFormat::NsightArrow);
+        }
+        if nsys::is_json_lines(head) {
+            return Some(InputFormat::NsightJson);
+        }
+        if rocprof::is_events(head) {
+            return Some(InputFormat::RocprofEvents);
+        }
         if is_chrome_trace(head) {
             return Some(InputFormat::ChromeTrace);
+        }
+        if rocprof::is_table(head) {
+            return Some(InputFormat::RocprofTable);
+        }
+        if rocprof::is_list(head) {
+            return Some(InputFormat::Roctracer);
+        }
+        if nvprof::is_trace(head) {
+            return Some(InputFormat::NvprofCsv);
         }
         if rocprofv3::is_csv(head) {
             return Some(InputFormat::RocprofCsv);
@@ -93,7 +148,11 @@ impl InputFormat {
     pub(super) fn is_database(self) -> bool {
         matches!(
             self,
-            InputFormat::Rocpd | InputFormat::Rpd | InputFormat::NsightSystems
+            InputFormat::Rocpd
+                | InputFormat::Rpd
+                | InputFormat::NsightSystems
+                | InputFormat::RocprofDatabase
+                | InputFormat::Nvprof
         )
     }
 
@@ -103,12 +162,22 @@ impl InputFormat {
             InputFormat::Capture
             | InputFormat::RocprofCsv
             | InputFormat::RocprofJson
-            | InputFormat::Rocpd => true,
+            | InputFormat::Rocpd
+            | InputFormat::Roctracer
+            | InputFormat::NsightParquet
+            | InputFormat::NsightArrowTable => true,
             InputFormat::Perfetto
             | InputFormat::ChromeTrace
             | InputFormat::AscendKernels
             | InputFormat::Rpd
             | InputFormat::NsightSystems
+            | InputFormat::NsightArrow
+            | InputFormat::NsightJson
+            | InputFormat::RocprofDatabase
+            | InputFormat::RocprofTable
+            | InputFormat::RocprofEvents
+            | InputFormat::Nvprof
+            | InputFormat::NvprofCsv
             | InputFormat::XPlane
             | InputFormat::ClPerfMarker => false,
         }
@@ -126,6 +195,16 @@ impl InputFormat {
             InputFormat::Rocpd => "database of rocprofv3 (rocpd)",
             InputFormat::Rpd => "database of rocmProfileData (RPD)",
             InputFormat::NsightSystems => "Nsight Systems export (SQLite)",
+            InputFormat::NsightParquet => "Nsight Systems export (Parquet)",
+            InputFormat::NsightArrow => "Nsight Systems export (Arrow)",
+            InputFormat::NsightArrowTable => "table of a Nsight Systems export (Arrow)",
+            InputFormat::NsightJson => "Nsight Systems export (JSON lines)",
+            InputFormat::RocprofDatabase => "database of rocprof (SQLite)",
+            InputFormat::RocprofTable => "table of kernels of rocprof (CSV)",
+            InputFormat::RocprofEvents => "trace events of rocprof (JSON)",
+            InputFormat::Roctracer => "list of roctracer (text)",
+            InputFormat::Nvprof => "database of nvprof (SQLite)",
+            InputFormat::NvprofCsv => "list of activities of nvprof (CSV)",
             InputFormat::XPlane => "XPlane file (JAX, XProf)",
             InputFormat::ClPerfMarker => "markers of CLPerfMarker",
         }
@@ -224,6 +303,9 @@ pub(super) fn describe(head: &[u8]) -> String {
     ];
     if head.is_empty() {
         return "an empty file".into();
+    }
+    if nsys::is_arrow_stream(head) || head.starts_with(b"ARROW1") {
+        return "a table in Arrow".into();
     }
     if is_utf16(head) {
         return "a text in UTF-16; `iconv -f UTF-16 -t UTF-8` makes one in UTF-8".into();

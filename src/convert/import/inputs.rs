@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::joined::Joined;
 use super::{
-    Aligned, InputFile, InputFormat, ReadProgress, Report, chrome, clperfmarker, format, parallel,
-    proton_tree, rocprofv3, xplane,
+    Aligned, InputFile, InputFormat, ReadProgress, Report, chrome, clperfmarker, format, nsys,
+    nvprof, parallel, proton_tree, rocprof, rocprofv3, xplane,
 };
 use gputrail_capture::{ReadError, Reader};
 use gputrail_record::Nanos;
@@ -109,8 +109,31 @@ impl Recording {
             InputFormat::RocprofJson => {
                 rocprofv3::read_json(&self.sources, budget, consumer, report)
             }
-            InputFormat::Rocpd | InputFormat::Rpd | InputFormat::NsightSystems => {
+            InputFormat::Rocpd
+            | InputFormat::Rpd
+            | InputFormat::NsightSystems
+            | InputFormat::RocprofDatabase
+            | InputFormat::Nvprof => {
                 databases(self.format, &self.sources, budget, consumer, report)
+            }
+            InputFormat::RocprofTable => {
+                rocprof::read_table(&self.sources[0], budget, consumer, report)
+            }
+            InputFormat::RocprofEvents => {
+                rocprof::read_events(&self.sources[0], budget, consumer, report)
+            }
+            InputFormat::Roctracer => rocprof::read_lists(&self.sources, budget, consumer, report),
+            InputFormat::NsightParquet => {
+                nsys::read_parquet(&self.sources, budget, consumer, report)
+            }
+            InputFormat::NsightArrow | InputFormat::NsightArrowTable => {
+                nsys::read_arrow(&self.sources, budget, consumer, report)
+            }
+            InputFormat::NsightJson => {
+                nsys::read_json_lines(&self.sources[0], budget, consumer, report)
+            }
+            InputFormat::NvprofCsv => {
+                nvprof::read_trace(&self.sources[0], budget, consumer, report)
             }
             InputFormat::XPlane => xplane::read(&self.sources[0], budget, consumer, report),
         }
@@ -301,6 +324,7 @@ impl Inputs {
                 Err(found) => self.unread.push((file.clone(), found)),
             }
         }
+        self.drop_copies(before);
         if self.recordings.len() == before {
             return Err(OpenError::NothingKnown {
                 path: path.to_owned(),
@@ -308,6 +332,40 @@ impl Inputs {
             });
         }
         Ok(())
+    }
+
+    /// rocprof writes its records several times: of files from `before` on that have one name, the one with most of them is
+    /// kept.
+    fn drop_copies(&mut self, before: usize) {
+        let stem = |recording: &Recording| recording.sources[0].name().with_extension("");
+        for (whole, copies) in [
+            (
+                InputFormat::RocprofDatabase,
+                &[InputFormat::RocprofEvents, InputFormat::RocprofTable][..],
+            ),
+            (InputFormat::RocprofEvents, &[InputFormat::RocprofTable]),
+        ] {
+            let added = self.recordings[before..].iter();
+            let whole: Vec<PathBuf> = added
+                .filter(|recording| recording.format == whole)
+                .map(|recording| recording.sources[0].name().to_owned())
+                .collect();
+            let mut place = 0;
+            self.recordings.retain(|recording| {
+                place += 1;
+                if place <= before || !copies.contains(&recording.format) {
+                    return true;
+                }
+                let same = |name: &&PathBuf| name.with_extension("") == stem(recording);
+                let Some(name) = whole.iter().find(same) else {
+                    return true;
+                };
+                let found = format!("the same records as {}", name.display());
+                let path = recording.sources[0].name().to_owned();
+                self.unread.push((path, found));
+                false
+            });
+        }
     }
 
     fn add(&mut self, format: InputFormat, source: InputFile) {
@@ -432,7 +490,16 @@ fn recognise(path: &Path, source: &InputFile) -> Result<Result<InputFormat, Stri
                 }),
             }
         }
+        Some(InputFormat::NsightArrow) if nsys::is_arrow_table(path) => {
+            Ok(Ok(InputFormat::NsightArrowTable))
+        }
         Some(format) => Ok(Ok(format)),
+        None if nsys::is_arrow_stream(source.head()) && nsys::is_arrow_table(path) => {
+            Ok(Ok(InputFormat::NsightArrowTable))
+        }
+        None if source.head().starts_with(b"PAR1") && nsys::is_parquet_table(path) => {
+            Ok(Ok(InputFormat::NsightParquet))
+        }
         None => Ok(Err(format::describe(source.head()))),
     }
 }

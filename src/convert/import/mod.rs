@@ -12,7 +12,16 @@
 //! | JSON of rocprofv3 | `rocprofv3` | its first field |
 //! | databases of rocprofv3 (rocpd) | `rocprofv3` | their tables |
 //! | databases of rocmProfileData (RPD) | `rpd` | their tables |
+//! | exports of Nsight Systems (Parquet) | `nsys` | the table of texts beside them |
+//! | exports of Nsight Systems (Arrow) | `nsys` | the name of their first table, or the table of texts beside them |
+//! | exports of Nsight Systems (JSON lines) | `nsys` | their first line |
+//! | databases of rocprof (SQLite) | `rocprof` | their tables |
+//! | tables of kernels of rocprof (CSV) | `rocprof` | their columns |
+//! | trace events of rocprof (JSON) | `rocprof` | an empty first event, and times in nanoseconds |
+//! | lists of roctracer (text) | `rocprof` | their first line |
 //! | exports of Nsight Systems (SQLite) | `nsys` | their tables |
+//! | databases of nvprof (SQLite) | `nvprof` | their tables |
+//! | lists of activities of nvprof (CSV) | `nvprof` | a line with their columns |
 //! | XPlane files of JAX and XProf | `xplane` | the name of their first plane |
 //! | markers of CLPerfMarker | `clperfmarker` | their first line |
 //! | tables of kernels of CANN (CSV) | `chrome`, with the trace events beside them | their columns |
@@ -40,20 +49,23 @@
 
 mod chrome;
 mod clperfmarker;
+mod csv;
 #[cfg(feature = "sqlite")]
 mod databases;
+mod demangle;
 mod format;
 mod inputs;
 mod joined;
 mod json_window;
 #[cfg(test)]
 mod log;
-#[cfg(feature = "sqlite")]
 mod nsys;
+mod nvprof;
 mod parallel;
 mod progress;
 mod proton_tree;
 mod report;
+mod rocprof;
 mod rocprofv3;
 mod row;
 #[cfg(feature = "sqlite")]
@@ -62,6 +74,7 @@ mod shared;
 mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod table_source;
 mod tables;
 mod xplane;
 

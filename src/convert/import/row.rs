@@ -35,8 +35,8 @@ pub(super) enum RowField<'r> {
     Real(f64),
     /// A text. CSV and JSON have numbers as texts too.
     Text(&'r str),
-    /// Bytes that are no text, with their number.
-    Bytes(usize),
+    /// Bytes that are no text.
+    Bytes(&'r [u8]),
 }
 
 /// A row of a table.
@@ -78,7 +78,7 @@ impl<'r> dyn Row + 'r {
             RowField::Int(value) => value.to_string(),
             RowField::Real(value) => value.to_string(),
             RowField::Text(text) => format!("{:?}", text.chars().take(60).collect::<String>()),
-            RowField::Bytes(count) => format!("{count} bytes"),
+            RowField::Bytes(bytes) => format!("{} bytes", bytes.len()),
         };
         let (offset, position) = self.position();
         Damage {

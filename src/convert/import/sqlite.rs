@@ -5,7 +5,7 @@
 //! made to hold endless rows, or the same long text many times; so no more rows and no more bytes of text are taken than its
 //! length allows. Types of columns promise nothing: each value is looked at. A text that is not UTF-8 is read with U+FFFD in it.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
@@ -16,37 +16,24 @@ use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use super::Report;
 use super::row::{Damage, Row, RowField};
+use super::table_source::{Damages, EachRow, TableInfo, TableSource};
 use gputrail_record::count;
 
 /// Bytes of the longest value.
 const MAX_VALUE: i32 = 64 << 20;
 /// Bytes that a row takes at least: its length, its id and its header.
 const MIN_ROW: u64 = 4;
-/// Damage of a table that is described.
-const MAX_DAMAGES: usize = 100;
 /// Steps of SQLite's machine between two looks at their number, and how many a byte of the file may take.
 const STEPS: i32 = 10_000;
 const STEPS_PER_BYTE: u64 = 64;
-
-/// A table.
-#[derive(Clone, Debug)]
-pub(super) struct TableInfo {
-    pub name: String,
-    pub columns: Vec<String>,
-}
-
-impl TableInfo {
-    pub fn has(&self, column: &str) -> bool {
-        self.columns.iter().any(|one| one == column)
-    }
-}
 
 /// A database.
 pub(super) struct Database {
     connection: Connection,
     tables: Vec<TableInfo>,
+    /// Descriptions of tables that are damaged.
+    lost_tables: Cell<u64>,
     /// Most rows of a table, and most bytes of text of all.
     max_rows: u64,
     max_text: u64,
@@ -80,6 +67,7 @@ impl Database {
         let mut database = Database {
             connection,
             tables: Vec::new(),
+            lost_tables: Cell::default(),
             max_rows: length / MIN_ROW + 1,
             max_text: length,
         };
@@ -88,14 +76,24 @@ impl Database {
     }
 
     fn schema(&self) -> rusqlite::Result<Vec<TableInfo>> {
-        let sql = "SELECT name, sql FROM sqlite_master WHERE type = 'table'";
+        let sql = "SELECT type, name, sql FROM sqlite_master";
         let mut statement = self.connection.prepare(sql)?;
         let mut rows = statement.query([])?;
         let mut tables = Vec::new();
         while let Some(row) = rows.next()? {
-            let (Ok(name), Ok(sql)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str()) else {
+            let Ok(kind) = row.get_ref(0)?.as_str() else {
+                // So are rows of a file that was cut.
+                self.lost_tables.set(self.lost_tables.get() + 1);
                 continue;
             };
+            let (Ok(name), Ok(sql)) = (row.get_ref(1)?.as_str(), row.get_ref(2)?.as_str()) else {
+                self.lost_tables
+                    .set(self.lost_tables.get() + u64::from(kind == "table"));
+                continue;
+            };
+            if kind != "table" {
+                continue;
+            }
             let is_virtual = sql
                 .trim_start()
                 .to_ascii_lowercase()
@@ -120,6 +118,13 @@ impl Database {
             columns.extend(row.get_ref(1)?.as_str().ok().map(str::to_owned));
         }
         Ok(columns)
+    }
+
+    /// Damage of the description of the tables: what they hold is not known.
+    pub fn schema_damage(&self) -> Option<Damage> {
+        let lost = self.lost_tables.get();
+        let found = format!("{} whose description cannot be read", count(lost, "table"));
+        (lost > 0).then(|| Damage::new(found, "the tables of the database"))
     }
 
     /// The tables.
@@ -163,13 +168,7 @@ impl Database {
         walked: &mut Walked,
         mut each: impl FnMut(&SqlRow<'_>),
     ) -> Result<(), String> {
-        let names: Vec<&str> = columns
-            .iter()
-            .map(|names| {
-                let own = names.split('|').find(|name| table.has(name));
-                own.unwrap_or(names)
-            })
-            .collect();
+        let names = table.own(columns);
         let expression = |name: &&str| {
             if table.has(name) {
                 quoted(name)
@@ -221,6 +220,20 @@ impl Database {
         let mut walked = Walked::default();
         let _ = self.walk(table, &[], &mut walked, |_| ());
         walked.rows
+    }
+}
+
+impl TableSource for Database {
+    fn tables(&self) -> &[TableInfo] {
+        Database::tables(self)
+    }
+
+    fn each_row(&self, table: &TableInfo, columns: &[&str], each: &mut EachRow<'_>) -> Damages {
+        self.rows(table, columns, each)
+    }
+
+    fn count(&self, table: &TableInfo) -> u64 {
+        Database::count(self, table)
     }
 }
 
@@ -294,7 +307,7 @@ impl Row for SqlRow<'_> {
                     RowField::Text(self.repaired[place].get_or_init(repaired))
                 }
             },
-            ValueRef::Blob(bytes) => RowField::Bytes(bytes.len()),
+            ValueRef::Blob(bytes) => RowField::Bytes(bytes),
         }
     }
 
@@ -304,34 +317,5 @@ impl Row for SqlRow<'_> {
 
     fn position(&self) -> (Option<u64>, String) {
         (None, format!("row {} of {}", self.number, self.table))
-    }
-}
-
-/// The damage of a table: the first of it, and the number of the rest.
-#[derive(Debug, Default)]
-pub(super) struct Damages {
-    first: Vec<Damage>,
-    more: u64,
-    /// Number of texts that are not UTF-8, which are no damage.
-    repaired: u64,
-}
-
-impl Damages {
-    fn add(&mut self, damage: Damage) {
-        if self.first.len() < MAX_DAMAGES {
-            self.first.push(damage)
-        } else {
-            self.more += 1
-        }
-    }
-
-    /// Reports it as findings of `file`.
-    pub fn report(self, file: &Path, report: &mut Report) {
-        for damage in self.first {
-            report.damage(file, damage);
-        }
-        report.further_findings += self.more;
-        let reason = "text that is not UTF-8, with U+FFFD in place of other bytes";
-        report.remarks(file, reason, self.repaired);
     }
 }

@@ -12,7 +12,7 @@ use gputrail_trace::model::{EventArgument, Value};
 pub(super) const SEPARATOR: char = '\x1e';
 
 /// Calls `take` with each name and value of the JSON objects in `args`.
-pub(super) fn each<'a>(args: &'a str, take: impl FnMut(&str, &'a RawValue)) {
+pub(in crate::import) fn each<'a>(args: &'a str, take: impl FnMut(&str, &'a RawValue)) {
     each_cow(args, {
         let mut take = take;
         move |name, value| take(&name, value)

@@ -5,7 +5,7 @@ const MAX_DIGITS: i64 = 30;
 
 /// A time or duration, ns.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Decimal {
+pub(in crate::import) struct Decimal {
     /// The nearest whole number of nanoseconds.
     pub nanos: i128,
     /// Whether the text has that value exactly.
@@ -13,7 +13,7 @@ pub(super) struct Decimal {
 }
 
 /// Nanoseconds of a JSON number of microseconds, quoted or not; none if it is no number or has too many digits.
-pub(super) fn microseconds(text: &str) -> Option<Decimal> {
+pub(in crate::import) fn microseconds(text: &str) -> Option<Decimal> {
     let text = match text.strip_prefix('"') {
         Some(quoted) => quoted.strip_suffix('"')?.trim(),
         None => text,

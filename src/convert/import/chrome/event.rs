@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 /// The fields of an event, as they stand in the file.
 #[derive(Debug, Default)]
-pub(super) struct ChromeEvent<'a> {
+pub(in crate::import) struct ChromeEvent<'a> {
     /// Phase.
     pub ph: Option<&'a str>,
     pub name: Option<&'a str>,
@@ -152,7 +152,7 @@ impl<'de: 'a, 'a> serde_core::Deserialize<'de> for ChromeEvent<'a> {
 }
 
 /// The text of a JSON string, or the JSON of another value.
-pub(super) fn text(raw: &str) -> Cow<'_, str> {
+pub(in crate::import) fn text(raw: &str) -> Cow<'_, str> {
     let Some(inner) = raw
         .strip_prefix('"')
         .and_then(|rest| rest.strip_suffix('"'))

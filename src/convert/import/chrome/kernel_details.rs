@@ -14,7 +14,7 @@ use super::record::{RecordHead, StoredKind};
 use super::reworded::{member, quoted};
 use super::scan::ScanVisitor;
 use crate::import::InputFile;
-use crate::import::rocprofv3::csv::Csv;
+use crate::import::csv::Csv;
 
 /// The names of columns, in PyTorch's tables and in those of msprof.
 const NAME: [&str; 2] = ["Name", "Op Name"];

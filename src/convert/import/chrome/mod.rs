@@ -52,16 +52,16 @@
 //! time, arguments included at 306 MB/s. sonic-rs with lazy values reaches 201 and 156 MB/s, as most events are short, and jiter 481
 //! MB/s for the fields. A whole conversion does 83 MB/s, so a faster parser gains at most 3 % of it.
 
-mod arguments;
+pub(super) mod arguments;
 mod arrows;
 mod ascend;
 mod categories;
 mod collect;
 mod correlations;
-mod decimal;
+pub(super) mod decimal;
 mod devices;
 mod emit;
-mod event;
+pub(super) mod event;
 mod ids;
 mod intercept;
 mod kernel_details;
@@ -69,7 +69,7 @@ mod pairs;
 mod proton;
 mod record;
 mod reworded;
-mod scan;
+pub(super) mod scan;
 mod strings;
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ const MAX_FIELD: usize = 1 << 20;
 const MAX_REPAIR: usize = 1 << 20;
 
 /// Takes what a file holds.
-pub(super) trait ScanVisitor {
+pub(in crate::import) trait ScanVisitor {
     /// An event at `offset`.
     fn event(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()>;
     /// A field beside the events: its name and its JSON.
@@ -41,7 +41,10 @@ pub(super) trait ScanVisitor {
 }
 
 /// Reads a whole file. Returns whether it ended where its content does: a file that was cut does not.
-pub(super) fn scan(file: impl BufRead, visitor: &mut impl ScanVisitor) -> io::Result<bool> {
+pub(in crate::import) fn scan(
+    file: impl BufRead,
+    visitor: &mut impl ScanVisitor,
+) -> io::Result<bool> {
     let mut scanner = ChromeScanner {
         window: JsonWindow::new(file),
         is_inside: false,

@@ -1,7 +1,7 @@
 //! Calls, ranges, and the tables that are not known.
 
 use super::super::row::{Damage, ParsedField, Row, RowField, rows};
-use super::super::sqlite::TableInfo;
+use super::super::table_source::TableInfo;
 use super::super::tables::{ArgumentValue, HostKind, HostLane, HostRow, NO_END, TextHandle};
 use super::{Export, thread_of};
 use gputrail_record::Domain;
@@ -280,7 +280,7 @@ impl Export<'_> {
         let rest: Vec<&str> = rest.filter(|column| !used.contains(column)).collect();
         let columns: Vec<&str> = used.into_iter().chain(rest.iter().copied()).collect();
         let database = self.database;
-        let damages = database.rows(table, &columns, |row| self.span(table, &rest, row));
+        let damages = database.each_row(table, &columns, &mut |row| self.span(table, &rest, row));
         damages.report(self.file, self.report);
     }
 

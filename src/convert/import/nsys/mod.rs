@@ -1,13 +1,24 @@
-//! Nsight Systems' exports to SQLite.
+//! Nsight Systems' exports: to SQLite, to a folder of Parquet files, and to JSON lines. All of them have the same tables.
 //!
 //! Versions differ in the tables and columns that they have, and a table without rows is mostly left out: what is missing is
 //! empty. Tables that are not known here become slices if they have a start, an end and a name, and are counted otherwise.
 //! Times are nanoseconds from the start of the session, whose time of day the file tells. `docs/convert-tables.md` says what
 //! becomes of each table.
 
-mod device;
-mod host;
+mod arrow_tables;
 #[cfg(test)]
+mod arrow_tests;
+mod device;
+mod flatbuffer;
+mod host;
+mod json_lines;
+#[cfg(test)]
+mod json_lines_tests;
+#[cfg(feature = "parquet")]
+mod parquet_tables;
+#[cfg(all(test, feature = "parquet"))]
+mod parquet_tests;
+#[cfg(all(test, feature = "sqlite"))]
 mod tests;
 
 use std::collections::{HashMap, HashSet};
@@ -15,17 +26,20 @@ use std::io;
 use std::path::Path;
 
 use super::row::{Damage, ParsedField, Row, rows};
-use super::sqlite::{Database, TableInfo};
+use super::table_source::{TableInfo, TableSource};
 use super::tables::{AgentHandle, AgentRow, ProcessHandle, ProcessRow, Tables, TextHandle};
 use super::{InputFile, Report};
 use gputrail_record::Nanos;
 use gputrail_trace::model::{Agent, Consumer};
 
+pub(super) use arrow_tables::{is_export as is_arrow, is_stream as is_arrow_stream};
+pub(super) use json_lines::is_export as is_json_lines;
+
 /// The time of a session whose start is not told: events before it have times, too.
 const UNKNOWN_START: i64 = 1_000_000_000_000;
 
 /// Whether a database is an export of Nsight Systems.
-pub(super) fn is_export(database: &Database) -> bool {
+pub(super) fn is_export(database: &dyn TableSource) -> bool {
     database.table("StringIds").is_some()
         && database.tables().iter().any(|table| {
             let name = &table.name;
@@ -43,15 +57,97 @@ pub(super) fn is_export(database: &Database) -> bool {
         })
 }
 
-/// Passes a database on.
+/// Passes an export to JSON lines on.
+pub(super) fn read_json_lines(
+    source: &InputFile,
+    budget: usize,
+    consumer: &mut dyn Consumer,
+    report: &mut Report,
+) -> io::Result<()> {
+    let (tables, damages) = json_lines::LineTables::open(source)?;
+    damages.report(source.name(), report);
+    let export = (&tables as &dyn TableSource, "Nsight Systems JSON lines");
+    read(source, export, budget, consumer, report)
+}
+
+/// Whether a Parquet file is a table of an export: the table of texts lies beside it.
+pub(super) fn is_parquet_table(path: &Path) -> bool {
+    path.with_file_name("StringIds.parquet").is_file()
+}
+
+/// Whether a file of Arrow is one table of an export.
+pub(super) fn is_arrow_table(path: &Path) -> bool {
+    path.with_file_name("StringIds.arrow").is_file()
+}
+
+/// Passes files of Arrow on: one with all tables, or those of a folder.
+pub(super) fn read_arrow(
+    sources: &[InputFile],
+    budget: usize,
+    consumer: &mut dyn Consumer,
+    report: &mut Report,
+) -> io::Result<()> {
+    let (tables, damages) = arrow_tables::ArrowTables::open(sources)?;
+    for (path, damage) in damages {
+        report.damage(&path, damage);
+    }
+    let Some(first) = sources.first() else {
+        return Ok(());
+    };
+    let export = (&tables as &dyn TableSource, "Nsight Systems Arrow export");
+    read(first, export, budget, consumer, report)
+}
+
+/// Passes the Parquet files of a folder on.
+#[cfg(feature = "parquet")]
+pub(super) fn read_parquet(
+    sources: &[InputFile],
+    budget: usize,
+    consumer: &mut dyn Consumer,
+    report: &mut Report,
+) -> io::Result<()> {
+    let (tables, damages) = parquet_tables::ParquetTables::open(sources);
+    for (path, damage) in damages {
+        report.damage(&path, damage);
+    }
+    let Some(first) = sources.first() else {
+        return Ok(());
+    };
+    if tables.table("StringIds").is_none() {
+        let expected = "all files of the folder: names are in StringIds.parquet";
+        report.finding(first.name(), None, "a part of an export", expected);
+    }
+    let export = (&tables as &dyn TableSource, "Nsight Systems Parquet export");
+    read(first, export, budget, consumer, report)
+}
+
+/// Parquet files cannot be read.
+#[cfg(not(feature = "parquet"))]
+pub(super) fn read_parquet(
+    sources: &[InputFile],
+    _: usize,
+    consumer: &mut dyn Consumer,
+    report: &mut Report,
+) -> io::Result<()> {
+    for source in sources {
+        let expected = "another format: this gputrail was built without the feature `parquet`";
+        report.finding(source.name(), None, "a Parquet file", expected);
+    }
+    consumer.begin(&gputrail_trace::model::TraceHeader::default())?;
+    consumer.finish()
+}
+
+/// Passes an export on, which messages and attributes call by its format.
 pub(super) fn read(
     source: &InputFile,
-    database: &Database,
+    (database, format): (&dyn TableSource, &str),
     budget: usize,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
     let mut tables = Tables::new(budget);
+    let format = ("format".to_owned(), format.to_owned());
+    tables.attributes.push(format);
     Export::new(source.name(), database, &mut tables, report).read();
     tables.pass_on(source.name(), consumer, report)
 }
@@ -133,7 +229,7 @@ const DESCRIPTIONS: [&str; 12] = [
 /// An export that is being read.
 struct Export<'e> {
     file: &'e Path,
-    database: &'e Database,
+    database: &'e dyn TableSource,
     tables: &'e mut Tables,
     report: &'e mut Report,
     /// The start of the session in the clock of the trace, which is added to times.
@@ -167,7 +263,7 @@ fn pid_of(process: u64) -> u32 {
 impl<'e> Export<'e> {
     fn new(
         file: &'e Path,
-        database: &'e Database,
+        database: &'e dyn TableSource,
         tables: &'e mut Tables,
         report: &'e mut Report,
     ) -> Export<'e> {
@@ -219,7 +315,7 @@ impl<'e> Export<'e> {
         let database = self.database;
         self.done.insert(table.to_owned());
         if let Some(info) = database.table(table) {
-            let damages = database.rows(info, columns, |row| each(self, row));
+            let damages = database.each_row(info, columns, &mut |row| each(self, row));
             damages.report(self.file, self.report);
         }
     }
@@ -257,13 +353,8 @@ impl<'e> Export<'e> {
             }
             _ => "time of day (UTC)",
         };
-        self.tables.attributes.extend([
-            (
-                "format".to_owned(),
-                "Nsight Systems SQLite export".to_owned(),
-            ),
-            ("clock".to_owned(), clock.to_owned()),
-        ]);
+        let clock = ("clock".to_owned(), clock.to_owned());
+        self.tables.attributes.push(clock);
     }
 
     fn strings(&mut self) {

@@ -6,9 +6,9 @@
 use std::io::{self, BufRead};
 use std::path::Path;
 
-use super::csv::{Csv, CsvRow};
 use super::reader::{ProcessFiles, RecordingFile, RecordingReader};
 use super::table::RocprofTable;
+use crate::import::csv::{Csv, CsvRow};
 use crate::import::{InputFile, Report};
 use gputrail_trace::model::Consumer;
 

@@ -4,7 +4,6 @@
 
 mod agents;
 mod calls;
-pub(super) mod csv;
 mod csv_reader;
 mod json;
 mod json_reader;

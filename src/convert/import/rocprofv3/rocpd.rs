@@ -11,7 +11,8 @@ use std::path::Path;
 
 use super::{calls, kernels, memory};
 use crate::import::row::{Damage, Row, RowRest, rows};
-use crate::import::sqlite::{Database, TableInfo};
+use crate::import::sqlite::Database;
+use crate::import::table_source::TableInfo;
 use crate::import::tables::{
     AgentHandle, AgentRow, AllocationRow, ArgumentRange, ArgumentValue, DispatchCounterRow,
     HostKind, HostLane, HostRow, ProcessHandle, ProcessRow, QueueHandle, QueueRow, Tables,

@@ -2,9 +2,9 @@
 
 use std::io::BufRead;
 
-use super::csv::Csv;
 use super::reader::{RecordingFile, RecordingReader};
 use super::{agents, calls, kernels, memory, samples};
+use crate::import::csv::Csv;
 use crate::import::row::{Damage, Row};
 
 /// A table.

@@ -18,7 +18,8 @@ use std::io;
 use std::path::Path;
 
 use super::row::{Damage, Row, RowField, rows};
-use super::sqlite::{Database, TableInfo};
+use super::sqlite::Database;
+use super::table_source::TableInfo;
 use super::tables::{AgentHandle, ArgumentValue, ProcessHandle, ProcessRow, Tables, TextHandle};
 use super::{InputFile, Report};
 use gputrail_trace::model::Consumer;
@@ -280,8 +281,8 @@ impl Rpd<'_> {
             RowField::Int(value) => ArgumentValue::Int(value),
             RowField::Real(value) => ArgumentValue::Double(value),
             RowField::Text(text) => ArgumentValue::Text(self.tables.text(text)),
-            RowField::Bytes(count) => {
-                ArgumentValue::Text(self.tables.text(&format!("{count} bytes")))
+            RowField::Bytes(bytes) => {
+                ArgumentValue::Text(self.tables.text(&format!("{} bytes", bytes.len())))
             }
         })
     }

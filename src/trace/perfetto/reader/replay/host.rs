@@ -63,7 +63,10 @@ impl Replaying<'_> {
                 return Ok(());
             }
         };
-        let details = self.details(event, &what);
+        let mut details = self.details(event, &what);
+        if event.kind == EventKind::Begin {
+            self.note_activity(event, &mut details);
+        }
         let moment = self.moment(event, event.track, what, details);
         self.pass_on_moment(moment, event.known)
     }
@@ -220,14 +223,30 @@ impl Replaying<'_> {
                     self.leave_out("slice beyond the first 1,048,576 that are open", 1);
                     return Ok(());
                 }
-                let form = self.form(place, (label, correlation, api), details.as_deref());
-                let details = details.map(|details| self.own_fields(form, details));
+                let is_work = details.as_ref().is_some_and(|one| one.activity.is_some());
+                let form = if is_work {
+                    Form::Work(label)
+                } else {
+                    self.form(place, (label, correlation, api), details.as_deref())
+                };
+                let mut correlation = correlation;
+                let mut details = details.map(|details| self.own_fields(form, details));
+                match (form, &mut details) {
+                    (Form::Work(_), Some(details)) => {
+                        self.place_activity(moment.track, known, details)?;
+                    }
+                    (Form::Call(_), Some(details)) => {
+                        let own = self.tie_activities(place, time, details)?;
+                        correlation = correlation.or(own);
+                    }
+                    _ => {}
+                }
                 self.open_slice(place, form, time, correlation, details)
             }
             HostAction::End => self.end_slice(place, time, details),
             HostAction::Instant(label) => {
                 let (track, content) = (lane.track, lane.content);
-                let parent = lane.open.last().map_or(0, |outer| outer.number);
+                let parent = lane.innermost();
                 self.begun += 1;
                 let span = ReplayedSpan {
                     number: 2 * self.begun + 1,
@@ -296,7 +315,7 @@ impl Replaying<'_> {
         let lane = &mut self.lanes[place];
         let mut span = ReplayedSpan {
             number: 2 * self.begun,
-            parent: lane.open.last().map_or(0, |outer| outer.number),
+            parent: lane.innermost(),
             form,
             start,
             end: None,
@@ -338,6 +357,9 @@ impl Replaying<'_> {
             return end(self.stream.consumer, lane.track, time, details.as_deref());
         }
         self.detail_bytes = self.detail_bytes.saturating_sub(span.bytes());
+        if let Form::Work(_) = span.form {
+            return self.pass_on_activity(span, Some(time), details.as_deref());
+        }
         span.end = Some(time);
         self.complete(place, span, details)
     }

@@ -135,6 +135,9 @@ fn domain_of(category: &str, api: u64) -> Domain {
         "cuda_driver" => Domain::CUDA_DRIVER,
         "cuda_runtime" => Domain::CUDA_RUNTIME,
         "hip_compiler" => Domain::HIP_COMPILER,
+        // Of rocprof-sys and rocprofv3.
+        "rocm_hip_api" | "hip_api" => Domain::HIP,
+        "rocm_hsa_api" | "hsa_api" => Domain::HSA,
         category => Domain::from_name(category).unwrap_or(Domain(0)),
     };
     match (api, domain) {

@@ -13,6 +13,7 @@
 //! | packet | read | not read |
 //! |---|---|---|
 //! | `TrackEvent` | slices, instants, values of counters, flows, correlation ids, ties of calls to work; categories, joined by commas; arguments with their types, tables and lists as JSON; of units ns, count, bytes, `%`, `B/s` | `proto_value`, `nested_value`, `legacy_event` without a type, source locations, callstacks, log messages, other typed fields: counted |
+//! | `TrackEvent` of the categories `rocm_kernel_dispatch`, `rocm_memory_copy`, `rocm_hip_stream` (rocprof-sys), `device_hip`, `device_hsa` (omnitrace), `kernel_dispatch`, `memory_copy` (rocprofv3), on tracks that are of no thread | work of the queue that the track stands for, tied to the call by their flow; of the arguments `begin_ns`, `end_ns`, `corr_id`, `stream_id`, `grid_size`, `workgroup_size`, sizes of segments, registers, bytes; others stay | `delta_ns` |
 //! | `TrackDescriptor` | name, parent, order; unit, multiplier and differences of a counter | `process_labels`, `description`, merging of tracks |
 //! | `ProcessDescriptor`, `ThreadDescriptor` (in tracks), `ProcessTree` | ids, names, command lines, order | |
 //! | `GpuRenderStageEvent` | work with ids and waits (work without an id gets one), times, device, queue, process, API, name, kind, architecture, registers, memory, stream, launch; of `extra_data` times of queueing, bytes, status, samples, reasons; other properties as arguments | `render_target_handle`, `render_pass_handle` and their like of graphics |
@@ -35,6 +36,9 @@
 //! | 64 MiB each | names of slices and functions; of stages and kernels; names and command lines of processes |
 //! | 65 536 | arguments, flows or categories of an event |
 
+mod activity;
+#[cfg(test)]
+mod activity_tests;
 mod counters;
 mod declare;
 mod held;
@@ -393,6 +397,7 @@ impl Replaying<'_> {
     fn finish(&mut self, known: &Known) -> io::Result<()> {
         self.begin(Nanos(0))?;
         self.pass_on_window(known)?;
+        self.finish_activities()?;
         self.pass_on_held()?;
         self.declare_rest(known)?;
         for lane in &mut self.lanes {

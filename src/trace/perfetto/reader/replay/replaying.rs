@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
+use super::activity::Activities;
 use super::counters::DescribedCounters;
 use super::held::{Enqueuing, HeldWork};
 use super::labels::Labels;
@@ -59,6 +60,7 @@ pub(super) struct Replaying<'a> {
     pub queues: HashMap<QueueKey, (AgentIndex, QueueIndex)>,
     pub latest_queue: Option<(QueueKey, (AgentIndex, QueueIndex))>,
     pub stages: Stages,
+    pub activities: Activities,
     /// Titles of the declared agents.
     pub titles: Vec<String>,
     pub counters: DescribedCounters,
@@ -97,6 +99,7 @@ impl<'a> Replaying<'a> {
             queues: HashMap::new(),
             latest_queue: None,
             stages: Stages::default(),
+            activities: Activities::default(),
             titles: Vec::new(),
             counters: DescribedCounters::default(),
             stacks: Stacks::default(),

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::activity::Activity;
 use super::labels::Labels;
 use crate::arguments::StoredArguments;
 use crate::model::nesting::{Nested, Nesting, NestingStep};
@@ -27,6 +28,8 @@ pub(super) struct SliceDetails {
     pub waited: Vec<EventId>,
     pub external: ExternalId,
     pub error: Option<i32>,
+    /// Set if the slice is work of a device.
+    pub activity: Option<Activity>,
 }
 
 impl SliceDetails {
@@ -45,6 +48,8 @@ pub(super) enum Form {
     Call(u32),
     /// A slice with a label; `None` for one whose label is in its details.
     Slice(Option<u32>),
+    /// Work of a device, with a label like a slice.
+    Work(Option<u32>),
     /// An instant, likewise.
     Instant(Option<u32>),
 }
@@ -136,6 +141,13 @@ impl EventLane {
             sum: 0,
             sum_of_fractions: 0.0,
         }
+    }
+
+    /// The number of the innermost open slice; 0 for none. Work is none.
+    pub fn innermost(&self) -> u64 {
+        let mut open = self.open.iter().rev();
+        let slice = open.find(|span| !matches!(span.form, Form::Work(_)));
+        slice.map_or(0, |span| span.number)
     }
 
     /// The number of complete slices that wait for the end of their outermost one, and the bytes of their details.

@@ -110,14 +110,22 @@ impl Stages {
                 _ => {}
             }
         }
-        let names = [&stage.name, &stage.demangled, &stage.architecture];
-        let next = &mut self.next;
-        let key = (stage.kind, names.map(Clone::clone));
-        stage.id = *self.ids.entry(key).or_insert_with(|| {
-            *next += 1;
-            StageId((stage.kind as u64) << 32 | u64::from(*next))
-        });
+        stage.id = self.id(
+            stage.kind,
+            [&stage.name, &stage.demangled, &stage.architecture],
+        );
         stage
+    }
+
+    /// The id of a stage with a name, a demangled name and an architecture.
+    pub fn id(&mut self, kind: WorkKind, names: [&str; 3]) -> StageId {
+        let next = &mut self.next;
+        let key = (kind, names.map(Box::from));
+        *self.ids.entry(key).or_insert_with(|| {
+            self.bytes += names.iter().map(|name| name.len()).sum::<usize>();
+            *next += 1;
+            StageId((kind as u64) << 32 | u64::from(*next))
+        })
     }
 }
 

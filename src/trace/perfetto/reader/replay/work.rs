@@ -64,10 +64,16 @@ impl Replaying<'_> {
         if left_out > 0 {
             self.leave_out(TOO_MANY_ARGUMENTS, left_out);
         }
-        let Some(id) = event.event else {
+        if event.event.is_none() {
             self.untied += 1;
             return self.pass_on_work(&held, None);
-        };
+        }
+        self.place_work(held)
+    }
+
+    /// Passes on work if its call has come, and else keeps it until then.
+    pub(super) fn place_work(&mut self, held: HeldWork) -> io::Result<()> {
+        let id = held.event.0;
         if let Some(call) = self.calls.remove(&id) {
             return self.pass_on_work(&held, Some(call));
         }
@@ -99,7 +105,7 @@ impl Replaying<'_> {
     }
 
     /// The agent with this number; agents that the trace does not describe are declared.
-    fn agent(&mut self, gpu: u32) -> io::Result<AgentIndex> {
+    pub(super) fn agent(&mut self, gpu: u32) -> io::Result<AgentIndex> {
         let count = self.titles.len() as u32;
         if gpu < MAX_GPUS && gpu >= count {
             let missing = (count..=gpu).map(|index| Agent {

@@ -1,4 +1,4 @@
-//! CSV as rocprofv3 writes it.
+//! CSV as rocprofv3 and nvprof write it.
 //!
 //! Texts stand in quotes, and neither quotes nor line ends inside them are escaped: a quote ends a text only where a comma or
 //! the end of the line follows. Files that other programs have written again, with quotes doubled or left out, are read as
@@ -29,6 +29,8 @@ pub(in crate::import) struct Csv<R> {
     ends: Vec<usize>,
     /// Fields of the latest record that are no UTF-8.
     invalid: bool,
+    /// The begin of lines that stand between the records and are none; empty for no such lines.
+    message: &'static [u8],
 }
 
 /// A record.
@@ -113,13 +115,25 @@ enum RecordEnd {
 impl<R: BufRead> Csv<R> {
     /// Opens a file and reads the names of its columns.
     pub fn open(source: R) -> io::Result<Csv<R>> {
+        Csv::open_at(source, 1, 0, b"")
+    }
+
+    /// Opens a file whose header is next in `source`, in this line and at this offset. Lines that begin with `message` are no
+    /// records.
+    pub fn open_at(
+        source: R,
+        line: u64,
+        offset: u64,
+        message: &'static [u8],
+    ) -> io::Result<Csv<R>> {
         let mut csv = Csv {
             source,
             columns: Vec::new(),
             buffer: Vec::new(),
             begin: 0,
-            line: 1,
-            offset: 0,
+            line,
+            offset,
+            message,
             unclosed: 0,
             text: String::new(),
             ends: Vec::new(),
@@ -127,7 +141,7 @@ impl<R: BufRead> Csv<R> {
         };
         csv.read_line()?;
         if csv.buffer.starts_with(b"\xef\xbb\xbf") {
-            (csv.begin, csv.offset) = (3, 3);
+            (csv.begin, csv.offset) = (3, offset + 3);
         }
         if let Some(Ok(())) = csv.advance()? {
             let header = csv.record();
@@ -158,6 +172,13 @@ impl<R: BufRead> Csv<R> {
     /// The next record, or a line that is none; `None` at the end.
     pub fn next(&mut self) -> io::Result<Option<Result<CsvRecord<'_>, Damage>>> {
         loop {
+            if self.unread().is_empty() {
+                self.read_line()?;
+            }
+            if !self.message.is_empty() && self.unread().starts_with(self.message) {
+                self.consume(self.line_end());
+                continue;
+            }
             let (line, offset) = (self.line, self.offset);
             let damage = |found: String, expected: String| Damage {
                 offset: Some(offset),
