@@ -82,12 +82,18 @@ impl Consumer for StreamLog {
             other => format!(" {}={other:?}", one.name),
         });
         let arguments: String = arguments.collect();
-        let scalar = match work.resources.scalar_registers {
-            0 => String::new(),
-            scalar => format!(" {scalar} scalar registers"),
-        };
+        let resources = work.resources;
+        let registers = [
+            (resources.accumulation_registers, "accumulation"),
+            (resources.scalar_registers, "scalar"),
+        ];
+        let registers: String = registers
+            .into_iter()
+            .filter(|(count, _)| *count != 0)
+            .map(|(count, what)| format!(" {count} {what} registers"))
+            .collect();
         self.lines.push(format!(
-            "work {}: {} {interval}{scalar}{arguments}",
+            "work {}: {} {interval}{registers}{arguments}",
             self.queues[work.queue.0 as usize], work.stage.name
         ));
         Ok(())

@@ -451,7 +451,7 @@ impl ActivityList<'_> {
             registers: activity.registers,
             static_local: shared(activity.static_shared, self.units.static_shared),
             dynamic_local: shared(activity.dynamic_shared, self.units.dynamic_shared),
-            private: 0,
+            ..Resources::default()
         };
     }
 
@@ -475,7 +475,7 @@ impl ActivityList<'_> {
 }
 
 /// The text of a field.
-fn text<'r>(row: &'r dyn Row, place: usize) -> &'r str {
+fn text(row: &dyn Row, place: usize) -> &str {
     match row.field(place) {
         crate::import::row::RowField::Text(text) => text.trim(),
         _ => "",

@@ -229,6 +229,7 @@ impl Nvprof<'_> {
                     static_local: kernel.static_shared,
                     dynamic_local: kernel.dynamic_shared,
                     private: kernel.local,
+                    ..Resources::default()
                 },
                 arguments: nvprof.tables.numbers(&[
                     ("grid_id", kernel.grid),

@@ -29,8 +29,8 @@ rows! {
         local: u32 = "lds",
         private: u32 = "scr",
         registers: u32 = "arch_vgpr|vgpr",
-        accumulation: Option<i64> = "accum_vgpr",
-        scalar: Option<i64> = "sgpr",
+        accumulation: u32 = "accum_vgpr",
+        scalar: u32 = "sgpr",
         barriers: Option<i64> = "fbar",
         wave: Option<i64> = "wave_size",
         signal: RowField<'r> = "sig",
@@ -257,8 +257,6 @@ impl<'r> Records<'r> {
         let mut arguments = self.tables.numbers(&[
             ("grid_size", kernel.items),
             ("workgroup_size", kernel.group),
-            ("accum_vgpr_count", kernel.accumulation),
-            ("sgpr_count", kernel.scalar),
             ("barriers", kernel.barriers),
             ("wave_size", kernel.wave),
             ("queue_index", kernel.place),
@@ -282,9 +280,11 @@ impl<'r> Records<'r> {
             end: kernel.end,
             resources: Resources {
                 registers: kernel.registers,
+                accumulation_registers: kernel.accumulation,
+                scalar_registers: kernel.scalar,
                 static_local: kernel.local,
-                dynamic_local: 0,
                 private: kernel.private,
+                ..Resources::default()
             },
             ..WorkRow::default()
         };

@@ -110,8 +110,8 @@ fn kernels_of_the_table_have_their_counters() {
         assert_eq!(
             log.of("work "),
             [
-                "queue 0: scale 1100..1200 grid_size=Int(65536) workgroup_size=Int(256) accum_vgpr_count=Int(4) sgpr_count=Int(16) wave_size=Int(64) queue_index=Int(2) dispatched_ns=Int(1000) completed_ns=Int(1250) object=0x7f7b SQ_WAVES=1024 L2CacheHit=96.5",
-                "queue 0: add 1400..1450 grid_size=Int(128) workgroup_size=Int(64) sgpr_count=Int(16) wave_size=Int(64) queue_index=Int(4) dispatched_ns=Int(1300) completed_ns=Int(1460) object=0x7f7c L2CacheHit=12",
+                "queue 0: scale 1100..1200 4 accumulation registers 16 scalar registers grid_size=Int(65536) workgroup_size=Int(256) wave_size=Int(64) queue_index=Int(2) dispatched_ns=Int(1000) completed_ns=Int(1250) object=0x7f7b SQ_WAVES=1024 L2CacheHit=96.5",
+                "queue 0: add 1400..1450 16 scalar registers grid_size=Int(128) workgroup_size=Int(64) wave_size=Int(64) queue_index=Int(4) dispatched_ns=Int(1300) completed_ns=Int(1460) object=0x7f7c L2CacheHit=12",
             ]
         );
     }
@@ -240,10 +240,10 @@ fn a_kernel_of_two_tables_of_a_database_is_one() {
     assert_eq!(
         log.of("work "),
         [
-            "stream 2: scale 1050..1090 grid_size=Int(512) workgroup_size=Int(64) sgpr_count=Int(16) dispatched_ns=Int(1040) completed_ns=Int(1095) queue_id=Int(1) roctx_range=step 1 SQ_WAVES=8",
+            "stream 2: scale 1050..1090 16 scalar registers grid_size=Int(512) workgroup_size=Int(64) dispatched_ns=Int(1040) completed_ns=Int(1095) queue_id=Int(1) roctx_range=step 1 SQ_WAVES=8",
             "stream 0: copy host to device 1220..1280",
             "stream 2: barrier 1281..1282 queue_id=Int(1)",
-            "queue 1: other 1610..1620 grid_size=Int(64) workgroup_size=Int(64) sgpr_count=Int(16) dispatched_ns=Int(1600) completed_ns=Int(1630) SQ_WAVES=1.5",
+            "queue 1: other 1610..1620 16 scalar registers grid_size=Int(64) workgroup_size=Int(64) dispatched_ns=Int(1600) completed_ns=Int(1630) SQ_WAVES=1.5",
         ]
     );
     assert_eq!(log.of("instant "), ["begin 900", "hsa_dispatch 1040"]);
