@@ -339,10 +339,9 @@ fn damage(text: &str) {
         let place = bytes.len() * (variant + 1) / 302;
         match variant % 5 {
             0 => {
-                // A bare array and a table may end behind any of their events and rows, and a table in its header.
+                // A bare array and a table may end behind any of their events and rows.
                 bytes.truncate(place);
-                let is_header = text == DETAILS && !bytes.contains(&b'\n');
-                if is_header || matches!(bytes.trim_ascii_end().last(), Some(b'}' | b',')) {
+                if matches!(bytes.trim_ascii_end().last(), Some(b'}' | b',')) {
                     continue;
                 }
             }
