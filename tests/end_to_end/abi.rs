@@ -70,6 +70,17 @@ impl Abi {
         self.tool_of(dir, "examples/abi", name)
     }
 
+    /// Compiles a tool of `tests/programs/abi` that calls the functions as ROCm's header declares them.
+    fn published_tool(&self, dir: &TestDir, name: &str) -> PathBuf {
+        let include = repository("tools/abi").join(self.name).join("include");
+        let include = format!("-I{}", include.display());
+        let source = repository("tests/programs/abi")
+            .join(name)
+            .with_extension("c");
+        let options = ["-shared", "-fPIC", "-DROCPROFILER_PUBLISHED", &include];
+        compiled(dir, C, &options, &source, &format!("lib{name}.so"))
+    }
+
     /// A tool of the library whose source is in `folder`.
     pub fn tool_of(&self, dir: &TestDir, folder: &str, name: &str) -> PathBuf {
         let include = repository("tools/abi").join(self.name).join("include");
@@ -203,11 +214,7 @@ fn programs_of_rocms_header_call_rocprofiler_as_it_declares() {
 
 /// The tool that sets callbacks and changes properties.
 fn tool_of_properties(dir: &TestDir) -> PathBuf {
-    let include = repository("tools/abi/rocprofiler/include");
-    let include = format!("-I{}", include.display());
-    let source = repository("tests/programs/abi/rocprofiler_properties.c");
-    let options = ["-shared", "-fPIC", "-DROCPROFILER_PUBLISHED", &include];
-    compiled(dir, C, &options, &source, "libproperties.so")
+    ROCPROFILER.published_tool(dir, "rocprofiler_properties")
 }
 
 #[test]
@@ -256,6 +263,103 @@ fn properties_of_a_rocprofiler_tool_hold_for_callbacks_that_are_set() {
             .strip_prefix(counts)
             .unwrap_or_else(|| panic!("{property}: {text}"));
         assert!(sentence.starts_with("rocprofiler_group_count: "), "{text}");
+    }
+}
+
+const CUPTI: Abi = Abi {
+    name: "cupti",
+    library: "libcupti.so.10.0",
+};
+
+#[test]
+fn records_of_rocprofiler_belong_to_the_tool_that_frees_them() {
+    needs!(records_of_rocprofiler_belong_to_the_tool_that_frees_them: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = ROCPROFILER.library(&dir);
+    let tool = ROCPROFILER.published_tool(&dir, "rocprofiler_owner");
+    let program = dir.program("lives");
+    for (when, counts) in [
+        ("end", "20 timed, 0 untouched"),
+        ("callback", "0 timed, 20 untouched"),
+    ] {
+        let mut command = dir.preloaded(Driver::Threaded, &library, &program, &["20"]);
+        command.env("ROCP_TOOL_LIB", &tool).env("WHEN", when);
+        let ended = run(&mut command).well();
+        let expected = format!("20 dispatches, 20 with code, {counts}\n");
+        assert!(ended.text().contains(&expected), "{when}: {}", ended.text());
+        assert_eq!(ended.stderr, "", "{when}");
+    }
+}
+
+#[test]
+fn an_hsa_runtime_is_told_whether_rocprofiler_has_loaded_its_tool() {
+    needs!(an_hsa_runtime_is_told_whether_rocprofiler_has_loaded_its_tool: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = ROCPROFILER.library(&dir);
+    let tool = tool_of_properties(&dir);
+    let source = repository("tests/programs/abi/rocprofiler_hsa.c");
+    let options = ["-Wno-pedantic", "-Wl,--as-needed", "-ldl"];
+    let program = compiled(&dir, C, &options, &source, "hsa");
+    for (arguments, expected, told) in [
+        (
+            &[][..],
+            "priority 25, loaded 1\n3 dispatches, 3 records, 1 queues, ",
+            "",
+        ),
+        (
+            &["late"],
+            "priority 25, loaded 0\n",
+            "librocprofiler64: ROCP_TOOL_LIB: ",
+        ),
+    ] {
+        let mut command = dir.untraced(Driver::Threaded, &program, arguments);
+        let ended = run(command
+            .env("HSA_TOOLS_LIB", &library)
+            .env("ROCP_TOOL_LIB", &tool))
+        .well();
+        assert!(ended.text().starts_with(expected), "{}", ended.text());
+        assert!(ended.stderr.starts_with(told), "{}", ended.stderr);
+        assert_eq!(ended.stderr.is_empty(), told.is_empty(), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn an_exception_that_leaves_a_callback_is_told_and_ends_the_program_as_cpp_does() {
+    needs!(an_exception_that_leaves_a_callback_is_told_and_ends_the_program_as_cpp_does:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = dir.program("lives");
+    for (abi, macros, variable, set_by) in [
+        (
+            &ROCPROFILER,
+            "-DROCPROFILER_PUBLISHED",
+            "ROCP_TOOL_LIB",
+            "rocprofiler_set_queue_callbacks",
+        ),
+        (
+            &CUPTI,
+            "-DOF_CUPTI",
+            "CUDA_INJECTION64_PATH",
+            "cuptiSubscribe",
+        ),
+    ] {
+        let library = abi.library(&dir);
+        let include = repository("tools/abi").join(abi.name).join("include");
+        let include = format!("-I{}", include.display());
+        let source = repository("tests/programs/abi/throwing.cpp");
+        let compiler = [CPP, &["-Wno-pedantic"]].concat();
+        let options = ["-shared", "-fPIC", macros, &include];
+        let tool = compiled(&dir, &compiler, &options, &source, "libthrowing.so");
+        let mut command = dir.preloaded(Driver::Threaded, &library, &program, &["20"]);
+        let ended = run(command.env(variable, &tool));
+        let (name, _) = abi.library.split_once(".so").expect("a library");
+        let told = format!(
+            "{name}: an exception left the function throwing_callback of {}, set by {set_by}, which ends the program\n",
+            tool.display()
+        );
+        let what = "terminate called after throwing an instance of 'std::runtime_error'\n  what():  thrown in a callback\n";
+        assert_eq!(ended.stderr, told + what);
+        assert_eq!(ended.signal(), Some(libc::SIGABRT));
     }
 }
 

@@ -1,6 +1,10 @@
 //! What the libraries with the names of other profilers' APIs have in common: they find gputrail's library, answer in C,
 //! and let no panic out.
 
+mod callee;
+
+pub use callee::Callee;
+
 use gputrail_tool::program;
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -145,7 +145,7 @@ mod tests {
     /// The flags and numbers of the markers that the program got.
     static GOT: Mutex<Vec<(u32, u32)>> = Mutex::new(Vec::new());
 
-    unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
+    unsafe extern "C-unwind" fn request(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
         let memory: &'static mut [u64] = Box::leak(vec![0; 64].into_boxed_slice());
         // SAFETY: places for the answers.
         unsafe {
@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    unsafe extern "C" fn complete(_: CUcontext, _: u32, buffer: *mut u8, _: usize, valid: usize) {
+    unsafe extern "C-unwind" fn complete(_: CUcontext, _: u32, buffer: *mut u8, _: usize, valid: usize) {
         assert_eq!(valid, size_of::<Marker2>());
         // SAFETY: one record, as was requested.
         let record = unsafe { buffer.cast::<Marker2>().read() };
