@@ -112,7 +112,7 @@ pub fn file(name: &str, functions: &[&str], from: &str) -> Option<Vec<u8>> {
     let headers = [
         (1, 5, 0..read_only, PAGE),    // PT_LOAD
         (1, 6, dynamic.clone(), PAGE), // PT_LOAD
-        (2, 6, dynamic, 16),           // PT_DYNAMIC
+        (2, 6, dynamic.clone(), 16),   // PT_DYNAMIC
         (0x6474_e551, 6, 0..0, 16),    // PT_GNU_STACK
     ];
     let mut head = File(Vec::new());

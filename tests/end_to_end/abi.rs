@@ -1,10 +1,11 @@
 //! The libraries with the names of other profilers' APIs: programs in C and C++ that know them alone.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
-use gputrail_harness::pocl::Driver;
+use gputrail_harness::pocl::{Driver, on_pocl};
 use gputrail_harness::program::{Ended, run};
 use gputrail_harness::repository;
 
@@ -264,6 +265,92 @@ fn properties_of_a_rocprofiler_tool_hold_for_callbacks_that_are_set() {
             .unwrap_or_else(|| panic!("{property}: {text}"));
         assert!(sentence.starts_with("rocprofiler_group_count: "), "{text}");
     }
+}
+
+#[test]
+fn the_first_lines_of_the_page_about_vendors_apis_test_a_tool_without_a_gpu() {
+    needs!(the_first_lines_of_the_page_about_vendors_apis_test_a_tool_without_a_gpu:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let page = std::fs::read_to_string(repository("docs/apis.md")).unwrap();
+    let block = page
+        .split("```sh\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let (installed, lines): (Vec<&str>, Vec<&str>) = block
+        .lines()
+        .partition(|line| line.starts_with("sudo ") || line.starts_with("pip "));
+    assert_eq!((installed.len(), lines.len()), (2, 8), "{block}");
+    // The workflow runs the same commands.
+    let workflow = std::fs::read_to_string(repository("examples/ci/cupti-without-a-gpu.yml"));
+    let workflow = workflow.unwrap();
+    for line in lines.iter().filter(|line| !line.starts_with("export ")) {
+        assert!(workflow.contains(line), "{line}");
+    }
+    // What pip installs carries the libraries; this one takes those that cargo has made.
+    let library = PathBuf::from(built(&["--lib"], "libcupti.so"));
+    let real = env!("CARGO_BIN_EXE_gputrail");
+    let made = library.parent().unwrap().display();
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" != library ] || set -- \"$@\" --built {made}\nexec {real} \"$@\"\n"
+    );
+    let bin = dir.join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let command = bin.join("gputrail");
+    std::fs::write(&command, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&command, mode).unwrap();
+    std::os::unix::fs::symlink(repository("examples"), dir.join("examples")).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let mut shell = Command::new("sh");
+    on_pocl(&mut shell, Driver::Threaded)
+        .args(["-ec", &lines.join("\n")])
+        .current_dir(dir.path())
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .env("XDG_CACHE_HOME", dir.join("cache"));
+    let ended = run(&mut shell).well();
+    let expected = format!("export LD_LIBRARY_PATH={}", dir.join("sdk/lib").display());
+    assert!(ended.text().starts_with(&expected), "{}", ended.text());
+    // A default build says how to get a library.
+    let refused = run(&mut dir.gputrail(["library", "--api", "rocprofiler", "sdk"]));
+    let told = "`cargo build --release -p gputrail-abi-rocprofiler`";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
+    let refused = run(&mut dir.gputrail(["library", "--api", "cupti", "libgputrail.so"]));
+    let told = "libgputrail.so: --api writes several files: name a folder";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
+}
+
+#[test]
+fn the_libraries_of_all_vendors_apis_lie_in_one_folder_with_their_headers() {
+    needs!(the_libraries_of_all_vendors_apis_lie_in_one_folder_with_their_headers: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = PathBuf::from(built(&["--lib"], "libcupti.so"));
+    let made = library.parent().unwrap().to_str().unwrap();
+    let mut arguments = vec!["library", "--built", made, "sdk"];
+    let apis = ["cupti", "gpuperfapi", "rocprofiler", "rocprofiler-sdk"];
+    arguments.extend(apis.iter().flat_map(|api| ["--api", api]));
+    run(&mut dir.gputrail(arguments)).well();
+    let source = "#include <GPUPerfAPI.h>\n#include <rocprofiler.h>\n#include <rocprofiler-sdk/rocprofiler.h>\n\
+        #include <stdio.h>\nint main(void) {\n    uint32_t major = 0;\n    \
+        rocprofiler_get_version(&major, NULL, NULL);\n    \
+        printf(\"%s %u %u\\n\", GPA_GetStatusAsStr(GPA_STATUS_OK), rocprofiler_version_major(), major);\n    return 0;\n}\n";
+    std::fs::write(dir.join("all.c"), source).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.current_dir(dir.path());
+    let options = "-std=gnu11 -Isdk/include -o all all.c -Lsdk/lib -lGPUPerfAPICL -lrocprofiler64 -lrocprofiler-sdk";
+    run(compiler.args(options.split(' '))).well();
+    let mut all = Command::new(dir.join("all"));
+    let ended = run(all.env("LD_LIBRARY_PATH", dir.join("sdk/lib"))).well();
+    assert_eq!(ended.text(), "GPA_STATUS_OK 8 1\n");
+    // CUPTI's name too: a program that is linked with it looks for this one.
+    let names = run(Command::new("readelf")
+        .arg("-d")
+        .arg(dir.join("sdk/lib/libcupti.so")))
+    .well();
+    assert!(names.text().contains("[libcupti.so."), "{}", names.text());
 }
 
 const CUPTI: Abi = Abi {

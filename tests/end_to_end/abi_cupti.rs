@@ -281,9 +281,20 @@ fn markers_of_nvtx_come_where_its_variable_names_the_library() {
         let numbers = found.map(|line| line.split(' ').nth(1).expect("a number").to_owned());
         numbers.collect::<Vec<String>>()
     };
-    assert_eq!(numbers("flags 2"), ["1", "2", "4"], "{text}");
+    // The hold of the lock begins as a range does.
+    assert_eq!(numbers("flags 2"), ["1", "2", "4", "7"], "{text}");
     assert_eq!(numbers("flags 1"), ["3"], "{text}");
     assert_eq!(numbers("flags 4"), ["2", "4", "1"], "{text}");
+    // A lock that is waited for in vain, then held, and released.
+    let (start, end) = (1 << 1, 1 << 2);
+    for (flags, expected) in [
+        (start | 1 << 3, &["5", "6"][..]),
+        (end | 1 << 5, &["5"]),
+        (end | 1 << 4, &["6"]),
+        (end | 1 << 6, &["7"]),
+    ] {
+        assert_eq!(numbers(&format!("flags {flags}")), expected, "{text}");
+    }
     let data = "MARKER_DATA 2, color 0xff112233, category 0, payload 42\n";
     assert!(text.contains(data), "{text}");
 }

@@ -14,7 +14,7 @@
 //! | `DEVICE`, `DEVICE_ATTRIBUTE` | each device once. Compute capability is 0.0; attributes that are not known are 0, or have no record. `uuid` is the PCI address as text where the runtime has no id |
 //! | `CONTEXT`, `STREAM`, `MODULE`, `FUNCTION` | each object once, with the next records that are delivered. Modules have no `cubin`: the callback has it |
 //! | `NAME` | devices, threads, contexts and streams that have a name, and again when it changes; at a flush |
-//! | `MARKER`, `MARKER_DATA` | moments and both ends of ranges; values of counters and names of resources have none. A payload that is a text is its address |
+//! | `MARKER`, `MARKER_DATA` | moments and both ends of ranges; those of NVTX's locks have the flags `SYNC_ACQUIRE` (the wait begins), `..._SUCCESS` and `..._FAILED` (it ends) and `SYNC_RELEASE` (the hold ends), too; values of counters and names of resources have none. A payload that is a text is its address |
 //! | `OVERHEAD` | compilers, and gputrail's own |
 //! | `PREEMPTION` | of the simulated GPU |
 //! | `ENVIRONMENT` | where a driver tells it: of the simulated GPU with `gputrail demo --environment-period 5ms` |
