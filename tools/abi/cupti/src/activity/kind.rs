@@ -9,7 +9,7 @@
 //! | `MEMCPY2` | copies between devices. Of one context, too |
 //! | `MEMSET` | fills. Of one context, too |
 //! | `KERNEL`, `CONCURRENT_KERNEL` | `CUpti_ActivityKernel4`. Kernels run as they do without: none is serialized. If both are enabled, records are of the second kind. Of one context, too |
-//! | `CDP_KERNEL` | kernels that kernels have launched, of the simulated GPU: they come with `KERNEL` and `CONCURRENT_KERNEL`, so that a program has to look at the kind of each record; `NOT_COMPATIBLE` alone |
+//! | `CDP_KERNEL` | kernels that kernels have launched, of the simulated GPU: they come with `CONCURRENT_KERNEL`, so that a program has to look at the kind of each record; `NOT_COMPATIBLE` alone |
 //! | `DRIVER`, `RUNTIME` | `cbid` is that of callbacks |
 //! | `DEVICE`, `DEVICE_ATTRIBUTE` | each device once. Compute capability is 0.0; attributes that are not known are 0, or have no record. `uuid` is the PCI address as text where the runtime has no id |
 //! | `CONTEXT`, `STREAM`, `MODULE`, `FUNCTION` | each object once, with the next records that are delivered. Modules have no `cubin`: the callback has it |
@@ -25,6 +25,7 @@
 //! | `MEMORY` | each allocation when it is freed; at a forced flush also those that live, whose end is 0 |
 //! | `PCIE` | devices whose link is known: no bridges |
 //! | `NVLINK` | links of known devices to each other; `NOT_COMPATIBLE` where there are none, as in OpenCL |
+//! | `EVENT`, `METRIC` and their like | `NOT_COMPATIBLE`, and `INVALID_KIND` when they are disabled: profilers make them of what they read |
 //! | `OPENACC_DATA`, `OPENACC_LAUNCH`, `OPENACC_OTHER`, `OPENMP` | `NOT_COMPATIBLE`: no runtime of these is observed |
 
 use crate::result::{Answer, CUptiResult};

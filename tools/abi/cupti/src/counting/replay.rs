@@ -41,7 +41,11 @@ pub fn subscribe(function: Option<UpdateFunction>, data: *mut c_void) -> Answer 
             let done = callback.passes_done() as c_int;
             // SAFETY: the program's function for this, with its data; a text that lasts for ever.
             let call = || unsafe { (told.function)(name.as_ptr(), done, told.data) };
-            callee("cuptiKernelReplaySubscribeUpdate", told.function as *const ()).call(call);
+            callee(
+                "cuptiKernelReplaySubscribeUpdate",
+                told.function as *const (),
+            )
+            .call(call);
         }
     })?;
     context.start()?;
