@@ -3,7 +3,7 @@
    ended last. */
 #include "cupti_example.h"
 
-enum { MOST_CONTEXTS = 8, MOST_EVENTS = 32, MOST_METRICS = 8 };
+enum { MOST_CONTEXTS = 8, MOST_EVENTS = 32, MOST_METRICS = 16 };
 
 static struct measured {
     CUcontext context;

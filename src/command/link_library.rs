@@ -7,6 +7,7 @@
 //! the file itself are taken, which do nothing and return 0.
 
 use std::env::consts::ARCH;
+use std::ops::Range;
 
 /// Multiple of which segments begin: the largest page of the processors that there are.
 const PAGE: usize = 0x1_0000;
@@ -90,22 +91,28 @@ pub fn file(name: &str, functions: &[&str], from: &str) -> Option<Vec<u8>> {
         let found = NAMES.windows(name.len()).position(|part| part == name);
         found.unwrap_or_default() as u32
     };
-    // Name, type, flags, place, the section it refers to, a number, alignment, size of an entry.
-    let of: [(&[u8], u32, u64, &std::ops::Range<usize>, u32, u32, u64, u64); 6] = [
-        (b".hash\0", 5, 2, &hash, SYMBOLS, 0, 8, 4),
-        (b".text\0", 1, 6, &text, 0, 0, 16, 0),
-        (b".dynsym\0", 11, 2, &symbols, STRINGS, 1, 8, SYMBOL as u64),
-        (b".dynstr\0", 3, 2, &text_strings, 0, 0, 1, 0),
-        (b".dynamic\0", 6, 3, &dynamic, STRINGS, 0, 16, 16),
-        (b".shstrtab\0", 3, 0, &section_names, 0, 0, 1, 0),
+    // Name, type, flags, the section it refers to and a number of it, alignment, size of an entry, place.
+    let of: [(&[u8], [u32; 4], [u64; 2], &Range<usize>); 6] = [
+        (b".hash\0", [5, 2, SYMBOLS, 0], [8, 4], &hash),
+        (b".text\0", [1, 6, 0, 0], [16, 0], &text),
+        (
+            b".dynsym\0",
+            [11, 2, STRINGS, 1],
+            [8, SYMBOL as u64],
+            &symbols,
+        ),
+        (b".dynstr\0", [3, 2, 0, 0], [1, 0], &text_strings),
+        (b".dynamic\0", [6, 3, STRINGS, 0], [16, 16], &dynamic),
+        (b".shstrtab\0", [3, 0, 0, 0], [1, 0], &section_names),
     ];
     file.0.extend([0; SECTION_HEADER]);
-    for (name, kind, flags, place, link, info, align, entry) in of {
-        let address = if flags == 0 { 0 } else { place.start as u64 };
+    for (name, [kind, flags, link, info], sizes, place) in of {
+        let (start, size) = (place.start as u64, place.len() as u64);
+        let address = if flags == 0 { 0 } else { start };
         file.words(&[name_of(name), kind]);
-        file.longs(&[flags, address, place.start as u64, place.len() as u64]);
+        file.longs(&[flags.into(), address, start, size]);
         file.words(&[link, info]);
-        file.longs(&[align, entry]);
+        file.longs(&sizes);
     }
 
     // Flags: 4 read, 2 write, 1 execute. Addresses are places in the file.
@@ -167,7 +174,7 @@ impl File {
     }
 
     /// The place of what `fill` adds.
-    fn section(&mut self, align: usize, fill: impl FnOnce(&mut File)) -> std::ops::Range<usize> {
+    fn section(&mut self, align: usize, fill: impl FnOnce(&mut File)) -> Range<usize> {
         self.align(align);
         let start = self.0.len();
         fill(self);

@@ -300,6 +300,52 @@ fn markers_of_nvtx_come_where_its_variable_names_the_library() {
 }
 
 #[test]
+fn runtimes_of_openacc_and_openmp_have_records() {
+    needs!(runtimes_of_openacc_and_openmp_have_records:
+        Need::OpenMp, Need::OpenClToolchain, Need::Program("gcc"));
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let include = format!("-I{}", repository("tools/abi/cupti/include").display());
+    let source = repository("tests/programs/abi/cupti_directives.c");
+    let (folder, file) = (
+        format!("-L{}", dir.path().display()),
+        library.file_name().unwrap(),
+    );
+    let link = format!("-l:{}", file.to_str().unwrap());
+    let options = [
+        "-shared",
+        "-fPIC",
+        "-Wno-pedantic",
+        "-Wno-implicit-fallthrough",
+        &include,
+        &folder,
+        &link,
+    ];
+    let compiler = ["cc", "-std=gnu11"];
+    let tool = compiled(&dir, &compiler, &options, &source, "libdirectives.so");
+    let program = crate::directives::compiled(&dir, "accelerated", &["-fopenacc"], &["-fopenacc"]);
+    let mut command = dir.untraced(Driver::Threaded, &program, &[]);
+    let ended = run(command.env("ACC_PROFLIB", &tool)).well();
+    // The device is initialised, two constructs, an update, entered and left data; how often memory is made is the runtime's.
+    let text = ended.text();
+    let expected = "499500\nOpenACC: 1 of 1 2 of 9 1 of 10 1 of 11 1 of 12";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(
+        text.contains("\nOpenMP:\n0 wrong, some correlated, "),
+        "{text}"
+    );
+    let program = crate::directives::compiled(&dir, "regions", &["-fopenmp"], &["-l:libomp.so.5"]);
+    let mut command = dir.untraced(Driver::Threaded, &program, &[]);
+    let text = run(command.env("OMP_TOOL_LIBRARIES", &tool)).well().text();
+    assert!(text.contains("\nOpenACC:\nOpenMP: 4 of 1 "), "{text}");
+    assert!(text.contains(" of 5 "), "{text}");
+    assert!(
+        text.contains("\n0 wrong, none correlated, no bytes\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn without_gputrails_library_cupti_is_not_initialized() {
     needs!(without_gputrails_library_cupti_is_not_initialized: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();

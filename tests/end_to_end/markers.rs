@@ -201,16 +201,44 @@ fn the_file_of_clperfmarker_is_written_when_a_program_ends_without_asking_for_it
     let dir = TestDir::new();
     let program = linked_with_markers(&dir);
     for arguments in [&["finalize"][..], &[]] {
-        let record = ["record", "-q", "-o", "run.pftrace", "--clperfmarker", "run", "--"];
+        let record = [
+            "record",
+            "-q",
+            "-o",
+            "run.pftrace",
+            "--clperfmarker",
+            "run",
+            "--",
+        ];
         let mut command = dir.gputrail(record);
-        well(command.arg(&program).args(arguments).env("LD_LIBRARY_PATH", ""));
+        well(
+            command
+                .arg(&program)
+                .args(arguments)
+                .env("LD_LIBRARY_PATH", ""),
+        );
         let text = std::fs::read_to_string(dir.join("run.clperfmarker")).expect("a file");
-        assert!(text.contains("clBeginPerfMarker   linked&nbsp;marker "), "{text}");
+        assert!(
+            text.contains("clBeginPerfMarker   linked&nbsp;marker "),
+            "{text}"
+        );
         assert_eq!(dir.files(".clperfmarker").len(), 1);
     }
     // It cannot be written, and there is nobody else to tell.
-    let record = ["record", "-q", "-o", "run.pftrace", "--clperfmarker", "no/such/run", "--"];
-    let ended = well(dir.gputrail(record).arg(&program).env("LD_LIBRARY_PATH", ""));
+    let record = [
+        "record",
+        "-q",
+        "-o",
+        "run.pftrace",
+        "--clperfmarker",
+        "no/such/run",
+        "--",
+    ];
+    let ended = well(
+        dir.gputrail(record)
+            .arg(&program)
+            .env("LD_LIBRARY_PATH", ""),
+    );
     let told = "cannot write the markers of CLPerfMarker to ";
     assert!(ended.stderr.contains(told), "{}", ended.stderr);
 }

@@ -315,8 +315,7 @@ pub unsafe extern "C" fn gputrail_agents(
 pub extern "C" fn gputrail_find_agents() -> Status {
     done(|| {
         board()?;
-        opencl::find_agents()
-            .map_err(|error| FailedCall::new(Status::NOT_FOUND, error.to_string()))
+        opencl::find_agents().map_err(|error| FailedCall::new(Status::NOT_FOUND, error.to_string()))
     })
 }
 

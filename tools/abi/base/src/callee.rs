@@ -6,7 +6,8 @@
 //! runtime calls `std::terminate`, whose message has the exception.
 
 use crate::file_of;
-use core::ffi::{CStr, c_int, c_void};
+use crate::frame;
+use core::ffi::{CStr, c_void};
 use std::fmt::Write;
 
 /// A function of a tool's.
@@ -39,7 +40,7 @@ impl Callee {
         };
         let run = run_of(&called);
         // SAFETY: `run` takes what is at the address, which lives until it returns.
-        unsafe { gputrail_abi_called(run, (&raw mut called).cast()) };
+        unsafe { frame::called(run, (&raw mut called).cast()) };
         match called.result {
             Some(result) => result,
             // `run` has returned, and with a result.
@@ -47,8 +48,8 @@ impl Callee {
         }
     }
 
-    /// The sentence about what has left it.
-    fn tell(&self, what: &str) {
+    /// Tells what has left it.
+    pub fn tell(&self, what: &str) {
         let mut text = format!("{}: {what} left the function", self.library);
         if let Some(name) = name_of(self.function) {
             let _ = write!(text, " {}", name.to_string_lossy());
@@ -72,7 +73,8 @@ fn name_of(function: *const ()) -> Option<&'static CStr> {
     is_it.then(|| unsafe { CStr::from_ptr(found.dli_sname) })
 }
 
-type Run = unsafe extern "C-unwind" fn(*mut c_void);
+/// Calls a function, of which it gets the address of all that it needs.
+pub type Run = unsafe extern "C-unwind" fn(*mut c_void);
 
 fn run_of<W: FnOnce() -> R, R>(_: &Called<W, R>) -> Run {
     run::<W, R>
@@ -85,113 +87,4 @@ unsafe extern "C-unwind" fn run<W: FnOnce() -> R, R>(called: *mut c_void) {
     // SAFETY: `called` leads to one.
     let called = unsafe { &mut *called.cast::<Called<W, R>>() };
     called.result = called.work.take().map(|work| work());
-}
-
-unsafe extern "C-unwind" {
-    /// Calls `run` with `called`, from a frame that lets no exception pass.
-    fn gputrail_abi_called(run: Run, called: *mut c_void);
-}
-
-// The address of the call is in a register that functions preserve, in which the personality routine finds it.
-#[cfg(target_arch = "x86_64")]
-core::arch::global_asm!(
-    ".pushsection .text.gputrail_abi_called,\"ax\",@progbits",
-    ".hidden gputrail_abi_called",
-    ".globl gputrail_abi_called",
-    ".hidden {personality}",
-    ".type gputrail_abi_called,@function",
-    "gputrail_abi_called:",
-    ".cfi_startproc",
-    ".cfi_personality 0x1b, {personality}",
-    "push rbx",
-    ".cfi_def_cfa_offset 16",
-    ".cfi_offset 3, -16",
-    "mov rbx, rsi",
-    "mov rax, rdi",
-    "mov rdi, rsi",
-    "call rax",
-    "pop rbx",
-    ".cfi_def_cfa_offset 8",
-    "ret",
-    ".cfi_endproc",
-    ".size gputrail_abi_called, . - gputrail_abi_called",
-    ".popsection",
-    personality = sym personality,
-);
-#[cfg(target_arch = "x86_64")]
-const REGISTER: c_int = 3;
-
-#[cfg(target_arch = "aarch64")]
-core::arch::global_asm!(
-    ".pushsection .text.gputrail_abi_called,\"ax\",@progbits",
-    ".hidden gputrail_abi_called",
-    ".globl gputrail_abi_called",
-    ".hidden {personality}",
-    ".type gputrail_abi_called,@function",
-    "gputrail_abi_called:",
-    ".cfi_startproc",
-    ".cfi_personality 0x1b, {personality}",
-    "stp x29, x30, [sp, #-32]!",
-    ".cfi_def_cfa_offset 32",
-    ".cfi_offset 29, -32",
-    ".cfi_offset 30, -24",
-    "str x19, [sp, #16]",
-    ".cfi_offset 19, -16",
-    "mov x29, sp",
-    "mov x19, x1",
-    "mov x8, x0",
-    "mov x0, x1",
-    "blr x8",
-    "ldr x19, [sp, #16]",
-    "ldp x29, x30, [sp], #32",
-    ".cfi_def_cfa_offset 0",
-    "ret",
-    ".cfi_endproc",
-    ".size gputrail_abi_called, . - gputrail_abi_called",
-    ".popsection",
-    personality = sym personality,
-);
-#[cfg(target_arch = "aarch64")]
-const REGISTER: c_int = 19;
-
-/// `_UA_SEARCH_PHASE`: a handler is looked for, and nothing has been unwound.
-const SEARCH_PHASE: c_int = 1;
-/// `_UA_FORCE_UNWIND`: the thread ends, by `pthread_exit` or cancellation.
-const FORCE_UNWIND: c_int = 8;
-/// `_URC_FATAL_PHASE1_ERROR`: there is no handler.
-const NO_HANDLER: c_int = 3;
-/// `_URC_CONTINUE_UNWIND`
-const CONTINUE: c_int = 8;
-
-unsafe extern "C" {
-    fn _Unwind_GetGR(context: *mut c_void, register: c_int) -> usize;
-}
-
-/// The personality routine of `gputrail_abi_called`.
-///
-/// # Safety
-///
-/// The unwinder calls it for this frame.
-unsafe extern "C" fn personality(
-    _version: c_int,
-    actions: c_int,
-    _class: u64,
-    _exception: *mut c_void,
-    context: *mut c_void,
-) -> c_int {
-    let is_search = actions & SEARCH_PHASE != 0;
-    let is_forced = actions & FORCE_UNWIND != 0;
-    if is_search || is_forced {
-        // SAFETY: the context of this frame, in which the register has the address of the call.
-        let called = unsafe { _Unwind_GetGR(context, REGISTER) };
-        let called = std::ptr::with_exposed_provenance::<Callee>(called);
-        // SAFETY: a call in progress, which begins with its callee.
-        let callee = unsafe { *called };
-        callee.tell(if is_search {
-            "an exception"
-        } else {
-            "pthread_exit"
-        });
-    }
-    if is_search { NO_HANDLER } else { CONTINUE }
 }

@@ -2,6 +2,7 @@
 //! and let no panic out.
 
 mod callee;
+mod frame;
 
 pub use callee::Callee;
 

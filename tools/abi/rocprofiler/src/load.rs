@@ -3,8 +3,8 @@
 //! Linked, opened or preloaded, it prepares gputrail when it is loaded. As a tool of gputrail (`gputrail record --tool`) it
 //! finds that prepared. Then it loads the tool that `ROCP_TOOL_LIB` names.
 
-use crate::types::{Answer, Failure, Settings, Status};
 use crate::errors::{self, callee};
+use crate::types::{Answer, Failure, Settings, Status};
 use crate::{rocprofiler_version_major, settings};
 use core::ffi::{CStr, c_void};
 use gputrail_abi::UserLibrary;

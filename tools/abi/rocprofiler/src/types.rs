@@ -326,7 +326,8 @@ pub type DispatchCallback = unsafe extern "C-unwind" fn(
 ) -> Status;
 
 /// A callback on queues that are created or destroyed.
-pub type QueueCallback = unsafe extern "C-unwind" fn(queue: *mut Queue, data: *mut c_void) -> Status;
+pub type QueueCallback =
+    unsafe extern "C-unwind" fn(queue: *mut Queue, data: *mut c_void) -> Status;
 
 /// Callbacks on queues (`rocprofiler_queue_callbacks_t`).
 #[derive(Copy, Clone, Debug)]
@@ -346,10 +347,12 @@ pub struct PoolEntry {
 }
 
 /// A callback on entries whose kernels have ended (`rocprofiler_pool_handler_t`).
-pub type PoolHandler = unsafe extern "C-unwind" fn(entry: *const PoolEntry, arg: *mut c_void) -> bool;
+pub type PoolHandler =
+    unsafe extern "C-unwind" fn(entry: *const PoolEntry, arg: *mut c_void) -> bool;
 
 /// A callback on the entries of a pool.
-pub type PoolVisitor = unsafe extern "C-unwind" fn(entry: *mut PoolEntry, data: *mut c_void) -> Status;
+pub type PoolVisitor =
+    unsafe extern "C-unwind" fn(entry: *mut PoolEntry, data: *mut c_void) -> Status;
 
 /// Properties of a pool (`rocprofiler_pool_properties_t`).
 #[derive(Copy, Clone, Debug)]
@@ -362,8 +365,11 @@ pub struct PoolProperties {
 }
 
 /// A callback on the data of traces (`hsa_ven_amd_aqlprofile_data_callback_t`).
-pub type TraceCallback =
-    unsafe extern "C-unwind" fn(kind: c_int, data: *mut c_void, callback_data: *mut c_void) -> Status;
+pub type TraceCallback = unsafe extern "C-unwind" fn(
+    kind: c_int,
+    data: *mut c_void,
+    callback_data: *mut c_void,
+) -> Status;
 
 /// The result of a function, or why it failed.
 pub type Answer<T = ()> = Result<T, Failure>;

@@ -26,7 +26,8 @@
 //! | `PCIE` | devices whose link is known: no bridges |
 //! | `NVLINK` | links of known devices to each other; `NOT_COMPATIBLE` where there are none, as in OpenCL |
 //! | `EVENT`, `METRIC` and their like | `NOT_COMPATIBLE`, and `INVALID_KIND` when they are disabled: profilers make them of what they read |
-//! | `OPENACC_DATA`, `OPENACC_LAUNCH`, `OPENACC_OTHER`, `OPENMP` | `NOT_COMPATIBLE`: no runtime of these is observed |
+//! | `OPENACC_DATA`, `OPENACC_LAUNCH`, `OPENACC_OTHER` | what a runtime tells after `cuptiOpenACCInitialize`, at its end. Devices, contexts and streams are 0. With `EXTERNAL_CORRELATION`, calls within have the record's `externalId` |
+//! | `OPENMP` | what a runtime tells after `cuptiOpenMpInitialize`: parallel regions, threads, waits at barriers and for tasks; no tasks and idle threads |
 
 use crate::result::{Answer, CUptiResult};
 
