@@ -8,6 +8,7 @@
 use crate::file_of;
 use crate::frame;
 use core::ffi::{CStr, c_void};
+use std::cell::Cell;
 use std::fmt::Write;
 
 /// A function of a tool's.
@@ -21,11 +22,13 @@ pub struct Callee {
     pub function: *const (),
 }
 
+thread_local! {
+    /// The innermost function of a tool's that the calling thread is in.
+    static INNERMOST: Cell<Option<Callee>> = const { Cell::new(None) };
+}
+
 /// A call in progress.
-#[repr(C)]
 struct Called<W, R> {
-    /// First, where the personality routine finds it.
-    callee: Callee,
     work: Option<W>,
     result: Option<R>,
 }
@@ -34,31 +37,35 @@ impl Callee {
     /// Calls the function: `work` does, by a pointer of the ABI `C-unwind`.
     pub fn call<R>(self, work: impl FnOnce() -> R) -> R {
         let mut called = Called {
-            callee: self,
             work: Some(work),
             result: None,
         };
         let run = run_of(&called);
+        let outer = INNERMOST.replace(Some(self));
         // SAFETY: `run` takes what is at the address, which lives until it returns.
         unsafe { frame::called(run, (&raw mut called).cast()) };
+        INNERMOST.set(outer);
         match called.result {
             Some(result) => result,
             // `run` has returned, and with a result.
             None => std::process::abort(),
         }
     }
+}
 
-    /// Tells what has left it.
-    pub fn tell(&self, what: &str) {
-        let mut text = format!("{}: {what} left the function", self.library);
-        if let Some(name) = name_of(self.function) {
-            let _ = write!(text, " {}", name.to_string_lossy());
-        }
-        if let Some(file) = file_of(self.function) {
-            let _ = write!(text, " of {}", file.display());
-        }
-        eprintln!("{text}, set by {}, which ends the program", self.set_by);
+/// Tells that `what` has left the innermost function of a tool's.
+pub fn tell(what: &str) {
+    let Some(callee) = INNERMOST.get() else {
+        return;
+    };
+    let mut text = format!("{}: {what} left the function", callee.library);
+    if let Some(name) = name_of(callee.function) {
+        let _ = write!(text, " {}", name.to_string_lossy());
     }
+    if let Some(file) = file_of(callee.function) {
+        let _ = write!(text, " of {}", file.display());
+    }
+    eprintln!("{text}, set by {}, which ends the program", callee.set_by);
 }
 
 /// The name of a function, if its library exports it.

@@ -29,7 +29,7 @@ pub unsafe fn called(run: Run, called: *mut c_void) {
 ))]
 mod guarded {
     use super::{Run, c_void};
-    use crate::callee::Callee;
+    use crate::callee;
     use core::ffi::c_int;
 
     unsafe extern "C-unwind" {
@@ -37,7 +37,6 @@ mod guarded {
         pub fn gputrail_abi_called(run: Run, called: *mut c_void);
     }
 
-    // The address of the call is in a register that functions preserve, in which the personality routine finds it.
     #[cfg(target_arch = "x86_64")]
     core::arch::global_asm!(
         ".pushsection .text.gputrail_abi_called,\"ax\",@progbits",
@@ -48,14 +47,12 @@ mod guarded {
         "gputrail_abi_called:",
         ".cfi_startproc",
         ".cfi_personality 0x1b, {personality}",
-        "push rbx",
+        "sub rsp, 8",
         ".cfi_def_cfa_offset 16",
-        ".cfi_offset 3, -16",
-        "mov rbx, rsi",
         "mov rax, rdi",
         "mov rdi, rsi",
         "call rax",
-        "pop rbx",
+        "add rsp, 8",
         ".cfi_def_cfa_offset 8",
         "ret",
         ".cfi_endproc",
@@ -63,9 +60,6 @@ mod guarded {
         ".popsection",
         personality = sym personality,
     );
-    #[cfg(target_arch = "x86_64")]
-    const REGISTER: c_int = 3;
-
     #[cfg(target_arch = "aarch64")]
     core::arch::global_asm!(
         ".pushsection .text.gputrail_abi_called,\"ax\",@progbits",
@@ -76,19 +70,15 @@ mod guarded {
         "gputrail_abi_called:",
         ".cfi_startproc",
         ".cfi_personality 0x1b, {personality}",
-        "stp x29, x30, [sp, #-32]!",
-        ".cfi_def_cfa_offset 32",
-        ".cfi_offset 29, -32",
-        ".cfi_offset 30, -24",
-        "str x19, [sp, #16]",
-        ".cfi_offset 19, -16",
+        "stp x29, x30, [sp, #-16]!",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset 29, -16",
+        ".cfi_offset 30, -8",
         "mov x29, sp",
-        "mov x19, x1",
         "mov x8, x0",
         "mov x0, x1",
         "blr x8",
-        "ldr x19, [sp, #16]",
-        "ldp x29, x30, [sp], #32",
+        "ldp x29, x30, [sp], #16",
         ".cfi_def_cfa_offset 0",
         "ret",
         ".cfi_endproc",
@@ -96,9 +86,6 @@ mod guarded {
         ".popsection",
         personality = sym personality,
     );
-    #[cfg(target_arch = "aarch64")]
-    const REGISTER: c_int = 19;
-
     /// `_UA_SEARCH_PHASE`: a handler is looked for, and nothing has been unwound.
     const SEARCH_PHASE: c_int = 1;
     /// `_UA_FORCE_UNWIND`: the thread ends, by `pthread_exit` or cancellation.
@@ -108,31 +95,19 @@ mod guarded {
     /// `_URC_CONTINUE_UNWIND`
     const CONTINUE: c_int = 8;
 
-    unsafe extern "C" {
-        fn _Unwind_GetGR(context: *mut c_void, register: c_int) -> usize;
-    }
-
-    /// The personality routine of `gputrail_abi_called`.
-    ///
-    /// # Safety
-    ///
-    /// The unwinder calls it for this frame.
-    unsafe extern "C" fn personality(
+    /// The personality routine of `gputrail_abi_called`, which the unwinder calls for this frame. It asks nothing of the unwinder: the
+    /// one that throws may be another library than the one that this library is linked with.
+    extern "C" fn personality(
         _version: c_int,
         actions: c_int,
         _class: u64,
         _exception: *mut c_void,
-        context: *mut c_void,
+        _context: *mut c_void,
     ) -> c_int {
         let is_search = actions & SEARCH_PHASE != 0;
         let is_forced = actions & FORCE_UNWIND != 0;
         if is_search || is_forced {
-            // SAFETY: the context of this frame, in which the register has the address of the call.
-            let called = unsafe { _Unwind_GetGR(context, REGISTER) };
-            let called = std::ptr::with_exposed_provenance::<Callee>(called);
-            // SAFETY: a call in progress, which begins with its callee.
-            let callee = unsafe { *called };
-            callee.tell(if is_search {
+            callee::tell(if is_search {
                 "an exception"
             } else {
                 "pthread_exit"
