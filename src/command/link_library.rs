@@ -91,8 +91,7 @@ pub fn file(name: &str, functions: &[&str], from: &str) -> Option<Vec<u8>> {
         let found = NAMES.windows(name.len()).position(|part| part == name);
         found.unwrap_or_default() as u32
     };
-    // Name, type, flags, the section it refers to and a number of it, alignment, size of an entry, place.
-    let of: [(&[u8], [u32; 4], [u64; 2], &Range<usize>); 6] = [
+    let of: [SectionHeader<'_>; 6] = [
         (b".hash\0", [5, 2, SYMBOLS, 0], [8, 4], &hash),
         (b".text\0", [1, 6, 0, 0], [16, 0], &text),
         (
@@ -146,6 +145,9 @@ pub fn file(name: &str, functions: &[&str], from: &str) -> Option<Vec<u8>> {
     file.0[..head.0.len()].copy_from_slice(&head.0);
     Some(file.0)
 }
+
+/// Name; type, flags, the section it refers to and a number of it; alignment and size of an entry; place.
+type SectionHeader<'a> = (&'a [u8], [u32; 4], [u64; 2], &'a Range<usize>);
 
 /// The numbers of sections.
 const TEXT: u32 = 2;

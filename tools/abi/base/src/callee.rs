@@ -58,10 +58,11 @@ pub fn tell(what: &str) {
     let Some(callee) = INNERMOST.get() else {
         return;
     };
-    let mut text = format!("{}: {what} left the function", callee.library);
-    if let Some(name) = name_of(callee.function) {
-        let _ = write!(text, " {}", name.to_string_lossy());
-    }
+    let mut text = format!("{}: {what} left ", callee.library);
+    let _ = match name_of(callee.function) {
+        Some(name) => write!(text, "the function {}", name.to_string_lossy()),
+        None => write!(text, "a function"),
+    };
     if let Some(file) = file_of(callee.function) {
         let _ = write!(text, " of {}", file.display());
     }

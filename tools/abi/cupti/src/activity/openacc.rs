@@ -168,6 +168,9 @@ fn note(place: &Place, event: &Event) {
     if !is_anywhere(kind) {
         return;
     }
+    let texts = [event.name, place.source_file, place.function];
+    // SAFETY: null or texts of the runtime, which last during the event.
+    let [name, source_file, function] = texts.map(|one| unsafe { text(one) });
     macro_rules! common {
         ($type:ident) => {{
             let mut record = $type::blank();
@@ -188,14 +191,10 @@ fn note(place: &Place, event: &Event) {
             (record.start, record.end) = (start, time());
             [record.cu_process_id, record.cu_thread_id] = Thread::ids();
             record.external_id = external;
-            // SAFETY: null or texts of the runtime, which last during the event.
-            (record.src_file, record.func_name) =
-                unsafe { (text(place.source_file), text(place.function)) };
+            (record.src_file, record.func_name) = (source_file, function);
             record
         }};
     }
-    // SAFETY: null or a text of the runtime, which lasts during the event.
-    let name = unsafe { text(event.name) };
     if kind == ActivityKind::OPENACC_DATA {
         let mut record = common!(OpenAccData);
         [record.bytes, record.host_ptr, record.device_ptr] = event.words;
