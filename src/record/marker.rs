@@ -69,7 +69,7 @@ impl ExternalKind {
     pub const RANGES: &str = "range";
 }
 
-/// What a thread does with a lock of the program's, in [`Marker::external_kind`] of a range.
+/// A step of a thread with a lock of the program, in [`Marker::external_kind`] of a range.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[repr(u16)]
 pub enum LockStep {

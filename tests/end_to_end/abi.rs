@@ -290,7 +290,7 @@ fn the_first_lines_of_the_page_about_vendors_apis_test_a_tool_without_a_gpu() {
     for line in lines.iter().filter(|line| !line.starts_with("export ")) {
         assert!(workflow.contains(line), "{line}");
     }
-    // What pip installs carries the libraries; this one takes those that cargo has made.
+    // The command that pip installs carries the libraries; this one takes those that cargo has made.
     let library = PathBuf::from(built(&["--lib"], "libcupti.so"));
     let real = env!("CARGO_BIN_EXE_gputrail");
     let made = library.parent().unwrap().display();

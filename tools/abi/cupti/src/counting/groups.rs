@@ -48,7 +48,7 @@ impl Default for Manner {
     }
 }
 
-/// What a group counts (`CUpti_EventProfilingScope`).
+/// The extent of what a group counts (`CUpti_EventProfilingScope`).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Scope {
