@@ -1,4 +1,4 @@
-//! What OpenACC and OpenMP have in common: ranges of a thread, whose records come at their ends.
+//! Ranges of a thread that OpenACC and OpenMP tell, whose records come at their ends.
 
 use super::kind::ActivityKind;
 use super::record::ActivityRecord;

@@ -52,10 +52,10 @@ impl Default for Manner {
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Scope {
-    /// What kernels of its context do.
+    /// The kernels of its context.
     #[default]
     Context = 0,
-    /// In the continuous mode whatever its device does; otherwise as above.
+    /// In the continuous mode all that its device does; otherwise as above.
     Device = 1,
 }
 
