@@ -26,9 +26,9 @@ use crate::result::{Answer, CUptiResult};
 use crate::with_gputrail;
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_abi::{given, kept};
-use gputrail_record::CounterUsage;
-use gputrail_tool::Status;
+use gputrail_record::{AgentAttributeKind, CounterUsage};
 use gputrail_tool::counting::metric_value;
+use gputrail_tool::{Status, agent_attribute};
 
 /// `CUpti_MetricValue`: the bits of a value of its kind.
 pub type MetricValue = u64;
@@ -414,6 +414,10 @@ pub unsafe extern "C" fn cuptiMetricGetValue(
         // SAFETY: `ids` is null or leads to `id_size` bytes, and `values` to `size` bytes.
         let mut given = unsafe { totals(of, (ids, id_size), (values, size)) }?;
         given.push(("KERNEL_TIME", time as f64));
+        let bandwidth = AgentAttributeKind::MEMORY_BANDWIDTH;
+        if let Ok(bandwidth) = agent_attribute(family.agent, bandwidth) {
+            given.push(("MEMORY_BANDWIDTH", bandwidth as f64));
+        }
         to.put(value(of, &given, CUptiResult::INVALID_METRIC_VALUE)?);
         Ok(())
     })

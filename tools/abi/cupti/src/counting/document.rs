@@ -1,4 +1,5 @@
-//! Metrics by the names of CUPTI's document, beside those that gputrail has: their definitions, and the kinds of their values.
+//! Metrics by the names of CUPTI's document (tables 1 to 4), beside those that gputrail has: their definitions, and the kinds of their values.
+//! Instructions of waves stand for those of warps, TCC for the cache at the second level, EA for the memory of the device.
 
 use gputrail_tool::counting;
 use std::io::Write;
