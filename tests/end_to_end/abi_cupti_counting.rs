@@ -211,7 +211,7 @@ fn metrics_by_the_names_of_cuptis_document_have_its_kinds_of_values() {
     let told = |name: &str| {
         let told = behind(&text, &format!("the latest kernel: {name} = "));
         let values: Vec<f64> = told.iter().map(|value| value.parse().unwrap()).collect();
-        assert!(values.len() > 5, "{name}: {text}");
+        assert!(values.len() >= 4, "{name}: {text}");
         values
     };
     assert_eq!(told("L2CacheHit"), told("l2_tex_hit_rate"));
