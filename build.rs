@@ -5,6 +5,8 @@
 //! moved. So `src/main.rs` includes their bytes. Both are build-dependencies: cargo has built them, as shared libraries
 //! too, before it starts this script. Only if the command is built for another processor than the one it is built on, a
 //! cargo of its own builds them for that processor.
+//!
+//! The libraries with vendors' names are not built here: they are carried if a variable names the folder with them.
 
 use std::env;
 use std::hash::{DefaultHasher, Hasher};
@@ -35,6 +37,7 @@ const LIBRARIES: [Library; 2] = [
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    write_apis();
     for library in &LIBRARIES {
         let file = if variable("CARGO_CFG_TARGET_OS") != "linux" {
             // Programs cannot be recorded on this system: the command carries no bytes.
@@ -56,6 +59,71 @@ fn main() {
             library.variable,
             id.finish()
         );
+    }
+}
+
+/// The libraries with vendors' names: the folder in `tools/abi`, and the file that cargo makes.
+const APIS: [[&str; 2]; 4] = [
+    ["cupti", "libcupti.so"],
+    ["gpuperfapi", "libGPUPerfAPICL.so"],
+    ["rocprofiler", "librocprofiler64.so"],
+    ["rocprofiler-sdk", "librocprofiler_sdk.so"],
+];
+/// Names a folder with these libraries, for a command that carries them, as those that are given away do.
+const APIS_VARIABLE: &str = "GPUTRAIL_APIS";
+
+/// Writes the list of the APIs of vendors for `src/main.rs`: their headers, where this is built from the whole source tree, and their
+/// libraries, if a folder of them is named.
+fn write_apis() {
+    println!("cargo::rerun-if-env-changed={APIS_VARIABLE}");
+    let root = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
+    let built = env::var_os(APIS_VARIABLE).map(PathBuf::from);
+    let mut list = String::from("&[");
+    for [name, file] in APIS {
+        let library = built.as_ref().map(|folder| folder.join(file));
+        let library = library.map_or_else(
+            || "&[]".to_owned(),
+            |library| {
+                if !library.is_file() {
+                    fail(&format!(
+                        "{APIS_VARIABLE}: {} is not there",
+                        library.display()
+                    ));
+                }
+                println!("cargo::rerun-if-changed={}", library.display());
+                format!("include_bytes!({library:?})")
+            },
+        );
+        let folder = root.join("tools/abi").join(name).join("include");
+        let mut headers = Vec::new();
+        if folder.is_dir() {
+            println!("cargo::rerun-if-changed={}", folder.display());
+            find_headers(&folder, &mut headers);
+        }
+        headers.sort();
+        let headers = headers.iter().map(|header| {
+            let inside = header.strip_prefix(&folder).unwrap_or(header);
+            format!("({inside:?}, include_str!({header:?}))")
+        });
+        let headers = headers.collect::<Vec<_>>().join(", ");
+        list.push_str(&format!(
+            "CarriedApi {{ name: {name:?}, library: {library}, headers: &[{headers}] }}, "
+        ));
+    }
+    list.push(']');
+    let path = PathBuf::from(variable("OUT_DIR")).join("apis.rs");
+    std::fs::write(path, list).expect("OUT_DIR can be written");
+}
+
+/// Adds the files below `folder`.
+fn find_headers(folder: &Path, headers: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            find_headers(&path, headers);
+        } else {
+            headers.push(path);
+        }
     }
 }
 

@@ -2609,7 +2609,7 @@ typedef struct gputrail_record_marker {
   gputrail_marker_kind what;
   /* The type of payload. */
   gputrail_payload_kind payload_kind;
-  /* External ids: the kind. */
+  /* External ids: the kind. Ranges of a lock of the program's: the step, a LockStep. */
   uint16_t external_kind;
 } gputrail_record_marker;
 
@@ -3353,6 +3353,16 @@ gputrail_status gputrail_describe_thread(gputrail_thread_id id,
 gputrail_status gputrail_agents(gputrail_agent_id *agents,
                                 size_t capacity,
                                 size_t *count);
+
+/*
+ * Makes the devices of all platforms of OpenCL known, before the program creates a context of them: gputrail_agents and its
+ * like have them then, and GPUTRAIL_RESOURCE_AGENT_KNOWN is called for each new one. If the program has not called OpenCL yet, its
+ * loader is opened, and asked for the platforms in a call that counts as one of the program's; the library observes OpenCL by
+ * then (gputrail_observe_opencl). It takes as long as the runtimes need to begin. May be called from several threads.
+ *
+ * Errors: GPUTRAIL_NOT_FOUND without a loader of OpenCL; GPUTRAIL_NOT_INITIALISED.
+ */
+gputrail_status gputrail_find_agents(void);
 
 /*
  * The agent that has this handle in its runtime, in OpenCL its cl_device_id.

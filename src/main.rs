@@ -1,7 +1,7 @@
 //! The `gputrail` command. Its code is in `gputrail-command`, which is compiled beside the libraries that the command
 //! carries; only this file waits for both.
 
-use gputrail_command::{Carried, CarriedLibrary};
+use gputrail_command::{Carried, CarriedApi, CarriedLibrary};
 use std::process::ExitCode;
 
 /// Pages of `docs/`, with their names.
@@ -23,6 +23,8 @@ const CARRIED: Carried = Carried {
     },
     header: include_str!("../include/gputrail.h"),
     cpp_header: include_str!("../include/gputrail.hpp"),
+    clperfmarker_header: include_str!("../include/CLPerfMarker.h"),
+    apis: include!(concat!(env!("OUT_DIR"), "/apis.rs")),
     pages: &pages!("apis" "control" "convert" "counters" "cuda" "guide" "markers" "opencl" "operations" "parquet" "rocm" "sampling" "scale" "trace"),
 };
 

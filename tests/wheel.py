@@ -1,4 +1,5 @@
-"""Uses gputrail as it comes with pip: records a program in PyOpenCL, and converts a profile of PyTorch's.
+"""Uses gputrail as it comes with pip: records a program in PyOpenCL, converts a profile of PyTorch's, and tests a tool of CUPTI as
+the page about vendors' APIs says.
 
     wheel.py REPOSITORY   in a folder of its own, with the environment's `gputrail` first in PATH
 
@@ -61,4 +62,12 @@ gputrail("convert", str(DATA), "-o", "converted.pftrace")
 expect(sum(kernels("converted.pftrace").values()), sum(ran.values()), "kernels of the profile")
 gputrail("check", "recorded.pftrace")
 gputrail("check", "converted.pftrace")
-print("recorded", RUNS, "kernels, converted", sum(ran.values()))
+
+# Those lines of the page that install something have been done.
+page = (repository / "docs/apis.md").read_text()
+lines = page.split("```sh\n", 1)[1].split("```", 1)[0].splitlines()
+installed, lines = lines[:2], lines[2:]
+expect([line.split()[0] for line in installed], ["sudo", "pip"], "the first lines of docs/apis.md")
+pathlib.Path("examples").symlink_to(repository / "examples")
+subprocess.run(["sh", "-ex"], input="\n".join(lines), text=True, check=True)
+print("recorded", RUNS, "kernels, converted", sum(ran.values()), "and counted those of a tool of CUPTI")

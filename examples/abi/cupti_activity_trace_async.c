@@ -184,10 +184,9 @@ int InitializeInjection(void) {
     size_t of;
     CALL(cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed));
     for (of = 0; of < sizeof kinds / sizeof *kinds; of++) CALL(cuptiActivityEnable(kinds[of]));
-    /* CUPTI's samples nvlink_bandwidth and openacc_trace have nothing to show. */
-    if (cuptiActivityEnable(CUPTI_ACTIVITY_KIND_NVLINK) == CUPTI_ERROR_NOT_COMPATIBLE &&
-        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH) == CUPTI_ERROR_NOT_COMPATIBLE)
-        printf("NVLINK and OpenACC are not traced here\n");
+    /* CUPTI's sample nvlink_bandwidth has nothing to show. */
+    if (cuptiActivityEnable(CUPTI_ACTIVITY_KIND_NVLINK) == CUPTI_ERROR_NOT_COMPATIBLE)
+        printf("NVLINK is not traced here\n");
     CALL(cuptiGetTimestamp(&begin));
     return atexit(end) == 0;
 }

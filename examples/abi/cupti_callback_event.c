@@ -21,7 +21,8 @@ static struct counted *of_context(CUcontext context) {
         if (one->context == context) return one->group ? one : NULL;
         if (one->context) continue;
         one->context = context;
-        return make_group(context, &one->device, &one->group, &one->event) ? one : NULL;
+        const uint32_t scope = CUPTI_EVENT_PROFILING_SCOPE_CONTEXT;
+        return make_group(context, &one->device, &one->group, &one->event, scope) ? one : NULL;
     }
     return NULL;
 }

@@ -3,7 +3,7 @@
    ended last. */
 #include "cupti_example.h"
 
-enum { MOST_CONTEXTS = 8, MOST_EVENTS = 32, MOST_METRICS = 8 };
+enum { MOST_CONTEXTS = 8, MOST_EVENTS = 32, MOST_METRICS = 16 };
 
 static struct measured {
     CUcontext context;
@@ -57,6 +57,21 @@ static struct measured *of_context(CUcontext context) {
 }
 
 /* Reads the events of all passes, and computes the metrics. */
+/* The value of a metric, whatever its kind. */
+static double number(CUpti_MetricID metric, CUpti_MetricValue value) {
+    CUpti_MetricValueKind kind = CUPTI_METRIC_VALUE_KIND_DOUBLE;
+    size_t size = sizeof kind;
+    SUCCEED(cuptiMetricGetAttribute(metric, CUPTI_METRIC_ATTR_VALUE_KIND, &size, &kind));
+    switch (kind) {
+    case CUPTI_METRIC_VALUE_KIND_UINT64: return (double)value.metricValueUint64;
+    case CUPTI_METRIC_VALUE_KIND_THROUGHPUT: return (double)value.metricValueThroughput;
+    case CUPTI_METRIC_VALUE_KIND_INT64: return (double)value.metricValueInt64;
+    case CUPTI_METRIC_VALUE_KIND_PERCENT: return value.metricValuePercent;
+    case CUPTI_METRIC_VALUE_KIND_UTILIZATION_LEVEL: return (double)value.metricValueUtilizationLevel;
+    default: return value.metricValueDouble;
+    }
+}
+
 static void report(struct measured *one, const char *kernel) {
     CUpti_EventID ids[MOST_EVENTS];
     uint64_t values[MOST_EVENTS], any = 0, end = 0;
@@ -83,7 +98,7 @@ static void report(struct measured *one, const char *kernel) {
         if (SUCCEED(cuptiMetricGetValue(
                 one->device, one->metrics[of], count * sizeof *ids, ids, count * sizeof *values, values, end - one->begin,
                 &value)))
-            printf("%s: %s = %f\n", kernel, name, value.metricValueDouble);
+            printf("%s: %s = %f\n", kernel, name, number(one->metrics[of], value));
     }
 }
 

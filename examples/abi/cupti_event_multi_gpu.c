@@ -38,7 +38,7 @@ static void CUPTIAPI call_back(void *user, CUpti_CallbackDomain domain, CUpti_Ca
     }
     if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED && count < MOST_DEVICES) {
         struct counted *one = &all[count];
-        if (make_group(data->context, &one->device, &one->group, &one->event) &&
+        if (make_group(data->context, &one->device, &one->group, &one->event, CUPTI_EVENT_PROFILING_SCOPE_DEVICE) &&
             SUCCEED(cuptiSetEventCollectionMode(data->context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS)) &&
             SUCCEED(cuptiEventGroupEnable(one->group))) {
             one->context = data->context;

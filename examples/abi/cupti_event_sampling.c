@@ -49,7 +49,7 @@ static void CUPTIAPI call_back(void *user, CUpti_CallbackDomain domain, CUpti_Ca
         end();
     } else if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED && !one.context) {
         one.context = data->context;
-        if (make_group(one.context, &one.device, &one.group, &one.event) &&
+        if (make_group(one.context, &one.device, &one.group, &one.event, CUPTI_EVENT_PROFILING_SCOPE_DEVICE) &&
             SUCCEED(cuptiSetEventCollectionMode(one.context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS)) &&
             SUCCEED(cuptiEventGroupEnable(one.group))) {
             is_sampling = pthread_create(&thread, NULL, sampling, NULL) == 0;

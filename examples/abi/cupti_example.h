@@ -98,12 +98,15 @@ static inline uint64_t read_event(CUdevice device, CUpti_EventGroup group, CUpti
 }
 
 /* A group of a context that counts the event that the variable EVENT names, with all instances of its domain. */
-static inline bool make_group(CUcontext context, CUdevice *device, CUpti_EventGroup *group, CUpti_EventID *event) {
+static inline bool make_group(
+    CUcontext context, CUdevice *device, CUpti_EventGroup *group, CUpti_EventID *event, uint32_t scope) {
     uint32_t number = 0, on = 1;
     if (!SUCCEED(cuptiGetDeviceId(context, &number))) return false;
     *device = (CUdevice)number;
     return SUCCEED(cuptiEventGetIdFromName(*device, setting("EVENT", "TASK_CLOCK"), event)) &&
-           SUCCEED(cuptiEventGroupCreate(context, group, 0)) && SUCCEED(cuptiEventGroupAddEvent(*group, *event)) &&
+           SUCCEED(cuptiEventGroupCreate(context, group, 0)) &&
+           SUCCEED(cuptiEventGroupSetAttribute(*group, CUPTI_EVENT_GROUP_ATTR_PROFILING_SCOPE, sizeof scope, &scope)) &&
+           SUCCEED(cuptiEventGroupAddEvent(*group, *event)) &&
            SUCCEED(cuptiEventGroupSetAttribute(
                *group, CUPTI_EVENT_GROUP_ATTR_PROFILE_ALL_DOMAIN_INSTANCES, sizeof on, &on));
 }

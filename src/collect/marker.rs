@@ -46,8 +46,8 @@ use crate::switchboard::{Buffers, Interest};
 use gputrail_buffer::clock;
 use gputrail_interface::marker::{Mark, RangeId, Value};
 use gputrail_record::{
-    Agent, AgentId, Domain, Kind, Marker, MarkerKind, PayloadKind, Process, ProcessId, Queue,
-    QueueId, ThreadId, Ticks,
+    Agent, AgentId, Domain, Kind, LockStep, Marker, MarkerKind, PayloadKind, Process, ProcessId,
+    Queue, QueueId, ThreadId, Ticks,
 };
 use nesting::PushedRanges;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,6 +69,8 @@ pub struct MarkerEvent<'a> {
     pub fields: &'a [(String, EventValue<'a>)],
     /// The time; [`Ticks::NONE`] stands for the present.
     pub time: Ticks,
+    /// Of a range of a lock: the step.
+    pub lock: LockStep,
 }
 
 /// The payload of a marker, or a named value beside it.
@@ -319,7 +321,7 @@ fn write(
             (marker.name, marker.domain) = (name, domain);
             (marker.category, marker.color) = (category, event.color);
             (marker.payload_kind, marker.payload) = (payload_kind, payload);
-            marker.thread = thread;
+            (marker.thread, marker.external_kind) = (thread, event.lock as u16);
         };
         host.fill(buffers, fill);
         let copy = || {

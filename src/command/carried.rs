@@ -18,8 +18,23 @@ pub struct Carried {
     pub header: &'static str,
     /// The header for C++, which includes that one.
     pub cpp_header: &'static str,
+    /// The header of CLPerfMarker, whose functions the injected library has.
+    pub clperfmarker_header: &'static str,
     /// The pages of the documentation, in Markdown, by their topics.
     pub pages: &'static [(&'static str, &'static str)],
+    /// APIs of vendors.
+    pub apis: &'static [CarriedApi],
+}
+
+/// An API of a vendor's, of whose names there is a library.
+#[derive(Copy, Clone)]
+pub struct CarriedApi {
+    /// The folder in `tools/abi`.
+    pub name: &'static str,
+    /// The bytes of the library; empty in builds that carry none.
+    pub library: &'static [u8],
+    /// Headers by their paths in the folder of headers; none if this was built without them.
+    pub headers: &'static [(&'static str, &'static str)],
 }
 
 /// A library that the command carries.

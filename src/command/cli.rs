@@ -16,6 +16,7 @@ use self::help::*;
 use self::kernels::sampling_method;
 use self::merge::Merge;
 use self::record::Record;
+use crate::apis::ApiName;
 use crate::tables::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gputrail_record::SamplingMethod;
@@ -302,6 +303,15 @@ pub struct Library {
     /// Write the C header of this version, too, and beside it gputrail.hpp, for C++
     #[arg(long, value_name = "HEADER")]
     pub header: Option<PathBuf>,
+
+    /// Write a library with a vendor's names, too, and its headers (may be repeated). PATH is a folder, and the printed
+    /// variable is that by which programs find the libraries; see `gputrail help apis`
+    #[arg(long, value_enum, value_name = "API", conflicts_with_all = ["header", "capture"])]
+    pub api: Vec<ApiName>,
+
+    /// The folder with the libraries that cargo has made of the packages of `tools/abi`, for a gputrail that carries none
+    #[arg(long, value_name = "FOLDER", requires = "api")]
+    pub built: Option<PathBuf>,
 }
 
 #[cfg(test)]

@@ -68,6 +68,10 @@ pub fn write(carried: Carried, folder: &Path) -> Result<PathBuf> {
     let files = [
         (format!("include/{HEADER_NAME}"), carried.header.to_owned()),
         ("include/gputrail.hpp".into(), carried.cpp_header.to_owned()),
+        (
+            "include/CLPerfMarker.h".into(),
+            carried.clperfmarker_header.to_owned(),
+        ),
         ("lib/pkgconfig/gputrail.pc".into(), filled(PKG_CONFIG)),
         (
             "lib/cmake/gputrail/gputrail-config.cmake".into(),

@@ -4,6 +4,7 @@
 //! A part of gputrail, not meant for others: what is public here may change in any version.
 
 mod ahead;
+mod apis;
 mod attach;
 mod cache;
 mod carried;
@@ -26,6 +27,7 @@ mod info;
 mod input;
 mod library;
 mod lines;
+mod link_library;
 mod links;
 mod markers;
 mod merge;
@@ -44,6 +46,7 @@ mod record;
 mod replay;
 mod report;
 mod signals;
+mod soname;
 mod stdout;
 mod summary;
 mod summary_text;
@@ -54,7 +57,7 @@ mod trace;
 mod view;
 mod watch;
 
-pub use carried::{Carried, CarriedLibrary};
+pub use carried::{Carried, CarriedApi, CarriedLibrary};
 use clap::Parser;
 use cli::Command;
 use failure::{FAILED, Failure, in_words};
@@ -114,14 +117,9 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::ProbeTool(arguments) => tools::probe_here(&arguments.library, &arguments.tool),
         Command::RunDemo(arguments) => demo::run_here(&arguments),
         Command::AttachHere(arguments) => attach::run_here(&arguments),
-        Command::Library(arguments) => library::write_out(
-            carried,
-            &arguments.path,
-            arguments.header.as_deref(),
-            &arguments.capture,
-        )
-        .map(|()| 0)
-        .map_err(Failure::from),
+        Command::Library(arguments) => library::write_out(carried, &arguments)
+            .map(|()| 0)
+            .map_err(Failure::from),
     };
     match result {
         Ok(code) => code.into(),

@@ -4,12 +4,14 @@
 
 use crate::cache::{self, Cached};
 use crate::carried::{Carried, FILE_NAME, HEADER_NAME, SYMBOLS_FILE_NAME};
+use crate::cli::Library;
 use crate::private_dir::{self, DirectoryLock};
-use crate::{development, links};
+use crate::{apis, development, link_library, links};
 use anyhow::{Context, Result, bail};
-use gputrail_collect::loading::{self, markers, opencl};
+use gputrail_collect::loading::markers::{self, MarkerLibrary};
+use gputrail_collect::loading::{self, opencl};
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -121,17 +123,41 @@ fn unpack_in(parent: &Path, carried: Carried, cached: &[Option<Cached>; 2]) -> R
     Ok(directory)
 }
 
-/// Puts links to the injected library beside it, under the names of the libraries of markers that it stands for.
-fn link_marker_libraries(library: &Path) -> Result<()> {
+/// The folder beside the injected library for the libraries of markers.
+fn marker_folder(library: &Path) -> Result<PathBuf> {
     let folder = library.with_file_name(markers::LIBRARIES_FOLDER);
     // Programs find all that is in it by LD_LIBRARY_PATH.
     private_dir::create_own(&folder)?;
-    for name in markers::LIBRARIES {
-        let (target, link) = (library.file_name(), folder.join(name));
-        let target = Path::new("..").join(target.unwrap_or_default());
-        // A link of an earlier library may be there.
-        let _ = std::fs::remove_file(&link);
-        symlink(target, link)?;
+    Ok(folder)
+}
+
+/// Puts links to the injected library beside it, under the names of the libraries of markers that it stands for.
+fn link_marker_libraries(library: &Path) -> Result<()> {
+    let folder = marker_folder(library)?;
+    let target = Path::new("..").join(library.file_name().unwrap_or_default());
+    for name in markers::LIBRARIES.iter().flat_map(MarkerLibrary::names) {
+        symlink(&target, folder.join(name))?;
+    }
+    Ok(())
+}
+
+/// Puts libraries of markers that programs can be linked with beside the injected library, to which they pass all calls.
+fn write_marker_libraries(library: &Path) -> Result<()> {
+    let folder = marker_folder(library)?;
+    let from = library.file_name().unwrap_or_default().to_string_lossy();
+    for one in &markers::LIBRARIES {
+        let Some(bytes) = link_library::file(one.name, one.functions, &from) else {
+            continue;
+        };
+        for (number, name) in one.names().enumerate() {
+            let path = folder.join(name);
+            // That of an earlier library may be there, which programs may have loaded.
+            let _ = std::fs::remove_file(&path);
+            match number {
+                0 => write_new(&path, &bytes)?,
+                _ => symlink(one.name, path)?,
+            }
+        }
     }
     Ok(())
 }
@@ -146,15 +172,12 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// `gputrail library`: writes the injected library to `path`, the reader of source lines beside it, and the headers of
-/// the C API to `header` and of C++ beside it, and prints the variables that make the library record. A `path` that is a
-/// folder gets all that tools are built from.
-pub fn write_out(
-    carried: Carried,
-    path: &Path,
-    header: Option<&Path>,
-    capture: &OsStr,
-) -> Result<()> {
+/// `gputrail library`: writes the injected library to a path, the reader of source lines beside it, and the headers of
+/// the C API to another path and of C++ beside it, and prints the variables that make the library record. A path that is a
+/// folder gets all that tools are built from, and the libraries and headers of APIs of vendors; then the variable by which programs find
+/// the libraries is printed.
+pub fn write_out(carried: Carried, arguments: &Library) -> Result<()> {
+    let (path, header, capture) = (&arguments.path, &arguments.header, &arguments.capture);
     gputrail_collect::session::OutputPattern::parse(capture).context("--capture")?;
     if let Some(header) = header {
         let name = header.file_name().unwrap_or_default().to_string_lossy();
@@ -171,6 +194,12 @@ pub fn write_out(
         }
     }
     let is_folder = development::is_folder(path);
+    if !is_folder && !arguments.api.is_empty() {
+        bail!(
+            "{}: --api writes several files: name a folder",
+            path.display()
+        );
+    }
     let path = std::path::absolute(path)?;
     if !opencl::can_name(&path) {
         bail!(
@@ -181,6 +210,7 @@ pub fn write_out(
     }
     let path = if is_folder {
         check_folder(&path, &path)?;
+        apis::write(carried, &arguments.api, arguments.built.as_deref(), &path)?;
         development::write(carried, &path)?
     } else {
         path
@@ -207,13 +237,19 @@ pub fn write_out(
         write_new(&new, library.bytes).with_context(cannot_write)?;
         std::fs::rename(&new, path).with_context(cannot_write)?;
     }
-    link_marker_libraries(&path).with_context(cannot_write)?;
+    write_marker_libraries(&path).with_context(cannot_write)?;
 
-    let mut variables = loading::environment(&path, None);
-    variables.extend([(
-        gputrail_collect::session::CAPTURE_VARIABLE,
-        capture.to_owned(),
-    )]);
+    let variables = if arguments.api.is_empty() {
+        let mut variables = loading::environment(&path, None);
+        variables.push((
+            gputrail_collect::session::CAPTURE_VARIABLE,
+            capture.to_owned(),
+        ));
+        variables
+    } else {
+        // The libraries with vendors' names prepare the one beside them.
+        vec![(markers::LIBRARIES_VARIABLE, before_others(parent)?)]
+    };
     let mut output = std::io::stdout().lock();
     for (name, value) in variables {
         output.write_all(b"export ")?;
@@ -223,6 +259,15 @@ pub fn write_out(
         output.write_all(b"\n")?;
     }
     Ok(())
+}
+
+/// The folders in which the loader looks for libraries, `folder` before those that the variable has.
+fn before_others(folder: &Path) -> Result<OsString> {
+    let others = std::env::var_os(markers::LIBRARIES_VARIABLE).unwrap_or_default();
+    let others = std::env::split_paths(&others).filter(|other| other != folder);
+    let others = others.filter(|other| !other.as_os_str().is_empty());
+    let folders = std::iter::once(folder.to_owned()).chain(others);
+    Ok(std::env::join_paths(folders)?)
 }
 
 /// Refuses to write the library as `path` below a folder whose files other users may replace.
@@ -269,7 +314,9 @@ mod tests {
             symbols: library(b"reader"),
             header: "",
             cpp_header: "",
+            clperfmarker_header: "",
             pages: &[],
+            apis: &[],
         };
         let directory = unpack_in(parent.path(), carried, &[None, None]).unwrap();
         let read = |name| std::fs::read(directory.path().join(name)).unwrap();

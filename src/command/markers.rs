@@ -73,8 +73,9 @@ pub fn mention_other_libraries() {
     };
     for folder in std::env::split_paths(&folders) {
         let is_ours = folder.file_name() == Some(markers::LIBRARIES_FOLDER.as_ref());
-        let there = markers::LIBRARIES.map(|name| folder.join(name));
-        let there = there.iter().find(|path| !is_ours && path.exists());
+        let names = markers::LIBRARIES.iter().flat_map(|one| one.names());
+        let mut there = names.map(|name| folder.join(name));
+        let there = there.find(|path| !is_ours && path.exists());
         if let Some(path) = there {
             say!(
                 "{} in {} goes before gputrail's library of that name: its markers are not recorded",

@@ -57,6 +57,7 @@ functions! {
     gputrail_describe_code_object: unsafe extern "C" fn(id: CodeObjectId, record: *mut CodeObject) -> Status;
     gputrail_describe_thread: unsafe extern "C" fn(id: ThreadId, record: *mut Thread) -> Status;
     gputrail_agents: unsafe extern "C" fn(agents: *mut AgentId, capacity: usize, count: *mut usize) -> Status;
+    gputrail_find_agents: extern "C" fn() -> Status;
     gputrail_agent_of: unsafe extern "C" fn(handle: u64, id: *mut AgentId) -> Status;
     gputrail_runtime_context_of: unsafe extern "C" fn(handle: u64, id: *mut ContextId) -> Status;
     gputrail_queue_of: unsafe extern "C" fn(handle: u64, id: *mut QueueId) -> Status;

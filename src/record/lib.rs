@@ -62,7 +62,7 @@ pub use layout::{Field, FieldValues, LAYOUTS, RecordLayout};
 pub use link::{Link, LinkKind, link_flags};
 pub use loss::Loss;
 pub use marker::{
-    ExternalCorrelation, ExternalKind, ExternalName, Marker, MarkerKind, PayloadKind,
+    ExternalCorrelation, ExternalKind, ExternalName, LockStep, Marker, MarkerKind, PayloadKind,
 };
 pub use memory::{
     Allocation, AllocationOperation, MemoryCopy, MemoryKind, MemorySet, TransferKind,

@@ -69,6 +69,23 @@ impl ExternalKind {
     pub const RANGES: &str = "range";
 }
 
+/// A step of a thread with a lock of the program, in [`Marker::external_kind`] of a range.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[repr(u16)]
+pub enum LockStep {
+    /// None: the range is of no lock.
+    #[default]
+    None = 0,
+    /// It waits for the lock: `PUSH`.
+    Acquire = 1,
+    /// It has the lock: `POP`.
+    Success = 2,
+    /// It gives up: `POP`.
+    Failed = 3,
+    /// It releases the lock: `END` of the range of the hold.
+    Release = 4,
+}
+
 /// A marker, or one end of a range. 56 bytes.
 ///
 /// It includes payload, category and colour, for which CUPTI has a second record.
@@ -101,7 +118,7 @@ pub struct Marker {
     pub what: MarkerKind,
     /// The type of `payload`.
     pub payload_kind: PayloadKind,
-    /// External ids: the kind.
+    /// External ids: the kind. Ranges of a lock of the program's: the step, a [`LockStep`].
     pub external_kind: u16,
 }
 record!(Marker, Kind::MARKER, 56);

@@ -2,13 +2,14 @@
 //!
 //! A marker outside of others may have a group, which becomes a branch below its thread; markers inside of it are part of
 //! that branch, whatever group they name. On request ([`CLPERFMARKER_VARIABLE`]) the markers are also kept until
-//! [`finalize`], and written to the file that the profiler's documentation describes.
+//! [`finalize`], and written to the file that the profiler's documentation describes. A program that does not call that, as
+//! ImageMagick, has the file when it ends.
 
 use super::markers;
 use core::ffi::{c_char, c_int};
 use gputrail_buffer::clock::SystemClock;
 use gputrail_buffer::platform::environment::variable;
-use gputrail_buffer::platform::inside::{Uncancelled, contain};
+use gputrail_buffer::platform::inside::{Uncancelled, contain, message};
 use gputrail_buffer::platform::sync::{OnceBox, PerProcess};
 use gputrail_buffer::platform::system;
 use gputrail_collect::loading::markers::{CLPERFMARKER_EXTENSION, CLPERFMARKER_VARIABLE};
@@ -101,9 +102,30 @@ pub fn initialize() -> c_int {
             return MarkerStatus::NotDetected;
         }
         let (from, to) = (UNINITIALIZED, INITIALIZED);
-        let _ = STATE.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        let begun = STATE.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        if begun.is_ok() && base().is_some() {
+            // SAFETY: a function of this library, which is never unloaded.
+            unsafe { libc::atexit(at_exit) };
+        }
         MarkerStatus::Success
     })
+}
+
+/// The program ends. A forked child that has no markers of its own leaves the file to its parent.
+extern "C" fn at_exit() {
+    let has_lines = || !LINES.lock().threads.is_empty();
+    contain(|| {
+        if STATE.load(Ordering::Acquire) == INITIALIZED
+            && has_lines()
+            && finalize() == MarkerStatus::OutputFile as c_int
+        {
+            let base = base().map(|base| base.to_string_lossy());
+            message(format_args!(
+                "cannot write the markers of CLPerfMarker to {}.{CLPERFMARKER_EXTENSION}",
+                base.unwrap_or_default()
+            ));
+        }
+    });
 }
 
 /// The status of a begin or an end before it is looked at.

@@ -1,7 +1,7 @@
 //! Times and names: what ids and times in records stand for.
 
 use super::Error;
-use super::functions::{ask, call, check, list, text};
+use super::functions::{act, ask, call, check, list, text};
 use core::ffi::CStr;
 use gputrail_record::*;
 
@@ -168,6 +168,16 @@ pub fn describe<R: Described>(id: R::Id) -> Result<R, Error> {
 /// `NOT_INITIALISED` after the tool's end.
 pub fn agents() -> Result<Vec<AgentId>, Error> {
     list!(gputrail_agents())
+}
+
+/// Makes the devices of all platforms of OpenCL known, before the program creates a context of them. If the program has not
+/// called OpenCL yet, its loader is opened, and asked for the platforms in a call that counts as one of the program's.
+///
+/// # Errors
+///
+/// `NOT_FOUND` without a loader of OpenCL; `NOT_INITIALISED` after the tool's end.
+pub fn find_agents() -> Result<(), Error> {
+    act!(gputrail_find_agents())
 }
 
 /// The agent that has this handle in its runtime, in OpenCL its `cl_device_id`.

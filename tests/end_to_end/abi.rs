@@ -1,10 +1,11 @@
 //! The libraries with the names of other profilers' APIs: programs in C and C++ that know them alone.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
-use gputrail_harness::pocl::Driver;
+use gputrail_harness::pocl::{Driver, on_pocl};
 use gputrail_harness::program::{Ended, run};
 use gputrail_harness::repository;
 
@@ -68,6 +69,17 @@ impl Abi {
     /// Compiles a tool of `examples/abi`, which the library loads.
     pub fn tool(&self, dir: &TestDir, name: &str) -> PathBuf {
         self.tool_of(dir, "examples/abi", name)
+    }
+
+    /// Compiles a tool of `tests/programs/abi` that calls the functions as ROCm's header declares them.
+    fn published_tool(&self, dir: &TestDir, name: &str) -> PathBuf {
+        let include = repository("tools/abi").join(self.name).join("include");
+        let include = format!("-I{}", include.display());
+        let source = repository("tests/programs/abi")
+            .join(name)
+            .with_extension("c");
+        let options = ["-shared", "-fPIC", "-DROCPROFILER_PUBLISHED", &include];
+        compiled(dir, C, &options, &source, &format!("lib{name}.so"))
     }
 
     /// A tool of the library whose source is in `folder`.
@@ -203,11 +215,7 @@ fn programs_of_rocms_header_call_rocprofiler_as_it_declares() {
 
 /// The tool that sets callbacks and changes properties.
 fn tool_of_properties(dir: &TestDir) -> PathBuf {
-    let include = repository("tools/abi/rocprofiler/include");
-    let include = format!("-I{}", include.display());
-    let source = repository("tests/programs/abi/rocprofiler_properties.c");
-    let options = ["-shared", "-fPIC", "-DROCPROFILER_PUBLISHED", &include];
-    compiled(dir, C, &options, &source, "libproperties.so")
+    ROCPROFILER.published_tool(dir, "rocprofiler_properties")
 }
 
 #[test]
@@ -256,6 +264,189 @@ fn properties_of_a_rocprofiler_tool_hold_for_callbacks_that_are_set() {
             .strip_prefix(counts)
             .unwrap_or_else(|| panic!("{property}: {text}"));
         assert!(sentence.starts_with("rocprofiler_group_count: "), "{text}");
+    }
+}
+
+#[test]
+fn the_first_lines_of_the_page_about_vendors_apis_test_a_tool_without_a_gpu() {
+    needs!(the_first_lines_of_the_page_about_vendors_apis_test_a_tool_without_a_gpu:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let page = std::fs::read_to_string(repository("docs/apis.md")).unwrap();
+    let block = page
+        .split("```sh\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let (installed, lines): (Vec<&str>, Vec<&str>) = block
+        .lines()
+        .partition(|line| line.starts_with("sudo ") || line.starts_with("pip "));
+    assert_eq!((installed.len(), lines.len()), (2, 8), "{block}");
+    // The workflow runs the same commands.
+    let workflow = std::fs::read_to_string(repository("examples/ci/cupti-without-a-gpu.yml"));
+    let workflow = workflow.unwrap();
+    for line in lines.iter().filter(|line| !line.starts_with("export ")) {
+        assert!(workflow.contains(line), "{line}");
+    }
+    // The command that pip installs carries the libraries; this one takes those that cargo has made.
+    let library = PathBuf::from(built(&["--lib"], "libcupti.so"));
+    let real = env!("CARGO_BIN_EXE_gputrail");
+    let made = library.parent().unwrap().display();
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" != library ] || set -- \"$@\" --built {made}\nexec {real} \"$@\"\n"
+    );
+    let bin = dir.join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let command = bin.join("gputrail");
+    std::fs::write(&command, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&command, mode).unwrap();
+    std::os::unix::fs::symlink(repository("examples"), dir.join("examples")).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let mut shell = Command::new("sh");
+    on_pocl(&mut shell, Driver::Threaded)
+        .args(["-ec", &lines.join("\n")])
+        .current_dir(dir.path())
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .env("XDG_CACHE_HOME", dir.join("cache"));
+    let ended = run(&mut shell).well();
+    let expected = format!("export LD_LIBRARY_PATH={}", dir.join("sdk/lib").display());
+    assert!(ended.text().starts_with(&expected), "{}", ended.text());
+    // A default build says how to get a library.
+    let refused = run(&mut dir.gputrail(["library", "--api", "rocprofiler", "sdk"]));
+    let told = "`cargo build --release -p gputrail-abi-rocprofiler`";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
+    let refused = run(&mut dir.gputrail(["library", "--api", "cupti", "libgputrail.so"]));
+    let told = "libgputrail.so: --api writes several files: name a folder";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
+}
+
+#[test]
+fn the_libraries_of_all_vendors_apis_lie_in_one_folder_with_their_headers() {
+    needs!(the_libraries_of_all_vendors_apis_lie_in_one_folder_with_their_headers: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = PathBuf::from(built(&["--lib"], "libcupti.so"));
+    let made = library.parent().unwrap().to_str().unwrap();
+    let mut arguments = vec!["library", "--built", made, "sdk"];
+    let apis = ["cupti", "gpuperfapi", "rocprofiler", "rocprofiler-sdk"];
+    arguments.extend(apis.iter().flat_map(|api| ["--api", api]));
+    run(&mut dir.gputrail(arguments)).well();
+    let source = "#include <GPUPerfAPI.h>\n#include <rocprofiler.h>\n#include <rocprofiler-sdk/rocprofiler.h>\n\
+        #include <stdio.h>\nint main(void) {\n    uint32_t major = 0;\n    \
+        rocprofiler_get_version(&major, NULL, NULL);\n    \
+        printf(\"%s %u %u\\n\", GPA_GetStatusAsStr(GPA_STATUS_OK), rocprofiler_version_major(), major);\n    return 0;\n}\n";
+    std::fs::write(dir.join("all.c"), source).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.current_dir(dir.path());
+    let options = "-std=gnu11 -Isdk/include -o all all.c -Lsdk/lib -lGPUPerfAPICL -lrocprofiler64 -lrocprofiler-sdk";
+    run(compiler.args(options.split(' '))).well();
+    let mut all = Command::new(dir.join("all"));
+    let ended = run(all.env("LD_LIBRARY_PATH", dir.join("sdk/lib"))).well();
+    assert_eq!(ended.text(), "GPA_STATUS_OK 8 1\n");
+    // CUPTI's name too: a program that is linked with it looks for this one.
+    let names = run(Command::new("readelf")
+        .arg("-d")
+        .arg(dir.join("sdk/lib/libcupti.so")))
+    .well();
+    assert!(names.text().contains("[libcupti.so."), "{}", names.text());
+}
+
+const CUPTI: Abi = Abi {
+    name: "cupti",
+    library: "libcupti.so.10.0",
+};
+
+#[test]
+fn records_of_rocprofiler_belong_to_the_tool_that_frees_them() {
+    needs!(records_of_rocprofiler_belong_to_the_tool_that_frees_them: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = ROCPROFILER.library(&dir);
+    let tool = ROCPROFILER.published_tool(&dir, "rocprofiler_owner");
+    let program = dir.program("lives");
+    for (when, counts) in [
+        ("end", "20 timed, 0 untouched"),
+        ("callback", "0 timed, 20 untouched"),
+    ] {
+        let mut command = dir.preloaded(Driver::Threaded, &library, &program, &["20"]);
+        command.env("ROCP_TOOL_LIB", &tool).env("WHEN", when);
+        let ended = run(&mut command).well();
+        let expected = format!("20 dispatches, 20 with code, {counts}\n");
+        assert!(ended.text().contains(&expected), "{when}: {}", ended.text());
+        assert_eq!(ended.stderr, "", "{when}");
+    }
+}
+
+#[test]
+fn an_hsa_runtime_is_told_whether_rocprofiler_has_loaded_its_tool() {
+    needs!(an_hsa_runtime_is_told_whether_rocprofiler_has_loaded_its_tool: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = ROCPROFILER.library(&dir);
+    let tool = tool_of_properties(&dir);
+    let source = repository("tests/programs/abi/rocprofiler_hsa.c");
+    let options = ["-Wno-pedantic", "-Wl,--as-needed", "-ldl"];
+    let program = compiled(&dir, C, &options, &source, "hsa");
+    for (arguments, expected, told) in [
+        (
+            &[][..],
+            "priority 25, loaded 1\n3 dispatches, 3 records, 1 queues, ",
+            "",
+        ),
+        (
+            &["late"],
+            "priority 25, loaded 0\n",
+            "librocprofiler64: ROCP_TOOL_LIB: ",
+        ),
+    ] {
+        let mut command = dir.untraced(Driver::Threaded, &program, arguments);
+        let ended = run(command
+            .env("HSA_TOOLS_LIB", &library)
+            .env("ROCP_TOOL_LIB", &tool))
+        .well();
+        assert!(ended.text().starts_with(expected), "{}", ended.text());
+        assert!(ended.stderr.starts_with(told), "{}", ended.stderr);
+        assert_eq!(ended.stderr.is_empty(), told.is_empty(), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn an_exception_that_leaves_a_callback_is_told_and_ends_the_program_as_cpp_does() {
+    needs!(an_exception_that_leaves_a_callback_is_told_and_ends_the_program_as_cpp_does:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = dir.program("lives");
+    for (abi, macros, variable, set_by) in [
+        (
+            &ROCPROFILER,
+            "-DROCPROFILER_PUBLISHED",
+            "ROCP_TOOL_LIB",
+            "rocprofiler_set_queue_callbacks",
+        ),
+        (
+            &CUPTI,
+            "-DOF_CUPTI",
+            "CUDA_INJECTION64_PATH",
+            "cuptiSubscribe",
+        ),
+    ] {
+        let library = abi.library(&dir);
+        let include = repository("tools/abi").join(abi.name).join("include");
+        let include = format!("-I{}", include.display());
+        let source = repository("tests/programs/abi/throwing.cpp");
+        let compiler = [CPP, &["-Wno-pedantic"]].concat();
+        let options = ["-shared", "-fPIC", macros, &include];
+        let tool = compiled(&dir, &compiler, &options, &source, "libthrowing.so");
+        let mut command = dir.preloaded(Driver::Threaded, &library, &program, &["20"]);
+        let ended = run(command.env(variable, &tool));
+        let (name, _) = abi.library.split_once(".so").expect("a library");
+        let told = format!(
+            "{name}: an exception left the function throwing_callback of {}, set by {set_by}, which ends the program\n",
+            tool.display()
+        );
+        let what = "terminate called after throwing an instance of 'std::runtime_error'\n  what():  thrown in a callback\n";
+        assert_eq!(ended.stderr, told + what);
+        assert_eq!(ended.signal(), Some(libc::SIGABRT));
     }
 }
 

@@ -92,10 +92,7 @@ fn the_sample_of_asynchronous_records_prints_those_of_opencl() {
         lines(&text, "DRIVER clEnqueueNDRangeKernel [") == 20,
         "{text}"
     );
-    assert!(
-        lines(&text, "NVLINK and OpenACC are not traced here") == 1,
-        "{text}"
-    );
+    assert!(lines(&text, "NVLINK is not traced here") == 1, "{text}");
     assert!(text.ends_with("0 records were dropped\n"), "{text}");
 }
 
@@ -281,11 +278,68 @@ fn markers_of_nvtx_come_where_its_variable_names_the_library() {
         let numbers = found.map(|line| line.split(' ').nth(1).expect("a number").to_owned());
         numbers.collect::<Vec<String>>()
     };
-    assert_eq!(numbers("flags 2"), ["1", "2", "4"], "{text}");
+    // The hold of the lock begins as a range does.
+    assert_eq!(numbers("flags 2"), ["1", "2", "4", "7"], "{text}");
     assert_eq!(numbers("flags 1"), ["3"], "{text}");
     assert_eq!(numbers("flags 4"), ["2", "4", "1"], "{text}");
+    // A lock that is waited for in vain, then held, and released.
+    let (start, end) = (1 << 1, 1 << 2);
+    for (flags, expected) in [
+        (start | 1 << 3, &["5", "6"][..]),
+        (end | 1 << 5, &["5"]),
+        (end | 1 << 4, &["6"]),
+        (end | 1 << 6, &["7"]),
+    ] {
+        assert_eq!(numbers(&format!("flags {flags}")), expected, "{text}");
+    }
     let data = "MARKER_DATA 2, color 0xff112233, category 0, payload 42\n";
     assert!(text.contains(data), "{text}");
+}
+
+#[test]
+fn runtimes_of_openacc_and_openmp_have_records() {
+    needs!(runtimes_of_openacc_and_openmp_have_records:
+        Need::OpenMp, Need::OpenClToolchain, Need::Program("gcc"));
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let include = format!("-I{}", repository("tools/abi/cupti/include").display());
+    let source = repository("tests/programs/abi/cupti_directives.c");
+    let (folder, file) = (
+        format!("-L{}", dir.path().display()),
+        library.file_name().unwrap(),
+    );
+    let link = format!("-l:{}", file.to_str().unwrap());
+    let options = [
+        "-shared",
+        "-fPIC",
+        "-Wno-pedantic",
+        "-Wl,--no-as-needed",
+        &include,
+        &folder,
+        &link,
+    ];
+    let compiler = ["cc", "-std=gnu11"];
+    let tool = compiled(&dir, &compiler, &options, &source, "libdirectives.so");
+    let program = crate::directives::compiled(&dir, "accelerated", &["-fopenacc"], &["-fopenacc"]);
+    let mut command = dir.untraced(Driver::Threaded, &program, &[]);
+    let ended = run(command.env("ACC_PROFLIB", &tool)).well();
+    // The device is initialised, two constructs, an update, entered and left data; how often memory is made is the runtime's.
+    let text = ended.text();
+    let expected = "499500\nOpenACC: 1 of 1 2 of 9 1 of 10 1 of 11 1 of 12";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(
+        text.contains("\nOpenMP:\n0 wrong, some correlated, "),
+        "{text}"
+    );
+    let program = crate::directives::compiled(&dir, "regions", &["-fopenmp"], &["-l:libomp.so.5"]);
+    let mut command = dir.untraced(Driver::Threaded, &program, &[]);
+    let text = run(command.env("OMP_TOOL_LIBRARIES", &tool)).well().text();
+    assert!(text.contains("\nOpenACC:\nOpenMP: 4 of 1 "), "{text}");
+    assert!(text.contains(" of 5 "), "{text}");
+    assert!(
+        text.contains("\n0 wrong, none correlated, no bytes\n"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -202,6 +202,47 @@ fn numbers(line: &str) -> Vec<u64> {
 }
 
 #[test]
+fn metrics_by_the_names_of_cuptis_document_have_its_kinds_of_values() {
+    needs!(metrics_by_the_names_of_cuptis_document_have_its_kinds_of_values: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let metrics = "L2CacheHit,l2_tex_hit_rate,FetchSize,dram_read_bytes,alu_fu_utilization,inst_executed,ipc,\
+        dram_read_throughput,dram_utilization";
+    let text = simulated(&dir, "cupti_callback_metric", &[("METRICS", metrics)]);
+    let told = |name: &str| {
+        let told = behind(&text, &format!("the latest kernel: {name} = "));
+        let values: Vec<f64> = told.iter().map(|value| value.parse().unwrap()).collect();
+        assert!(values.len() >= 4, "{name}: {text}");
+        values
+    };
+    assert_eq!(told("L2CacheHit"), told("l2_tex_hit_rate"));
+    let (kilobytes, bytes) = (told("FetchSize"), told("dram_read_bytes"));
+    assert!(
+        kilobytes
+            .iter()
+            .zip(&bytes)
+            .all(|(kilobytes, bytes)| (1024.0 * kilobytes - bytes).abs() <= 1.0),
+        "{text}"
+    );
+    for name in ["alu_fu_utilization", "dram_utilization"] {
+        let levels = told(name);
+        assert!(
+            levels.iter().all(|level| (0.0..=10.0).contains(level)),
+            "{text}"
+        );
+        assert!(levels.iter().all(|level| level.fract() == 0.0), "{text}");
+    }
+    for name in ["inst_executed", "ipc", "dram_read_throughput"] {
+        assert!(told(name).iter().any(|value| *value > 0.0), "{text}");
+    }
+    for value in told("inst_executed")
+        .iter()
+        .chain(&told("dram_read_throughput"))
+    {
+        assert_eq!(value.fract(), 0.0, "{text}");
+    }
+}
+
+#[test]
 fn the_samples_of_cuptis_records_add_up_for_each_kernel() {
     needs!(the_samples_of_cuptis_records_add_up_for_each_kernel: Need::OpenClToolchain);
     let dir = TestDir::new();

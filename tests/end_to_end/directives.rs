@@ -10,7 +10,7 @@ use gputrail_harness::repository;
 use crate::command::{TestDir, well};
 
 /// A program of tests/programs/openmp, compiled.
-fn compiled(dir: &TestDir, name: &str, compiles: &[&str], links: &[&str]) -> PathBuf {
+pub fn compiled(dir: &TestDir, name: &str, compiles: &[&str], links: &[&str]) -> PathBuf {
     let source = repository("tests/programs/openmp").join(format!("{name}.c"));
     let (object, program) = (dir.join(&format!("{name}.o")), dir.join(name));
     let gcc = || {

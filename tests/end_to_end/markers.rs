@@ -135,6 +135,114 @@ fn roctx_counts_levels_in_programs_that_are_not_recorded() {
     assert_eq!((ended.text().as_str(), ended.stderr.as_str()), (ROCTX, ""));
 }
 
+/// Builds a program that is linked with the libraries of markers that `gputrail library` writes.
+fn linked_with_markers(dir: &TestDir) -> std::path::PathBuf {
+    well(&mut dir.gputrail(["library", "sdk"]));
+    let program = dir.join("linked_markers");
+    let mut compiler = Command::new("cc");
+    compiler
+        .current_dir(dir.path())
+        .args(["-std=c99", "-Wall", "-Werror", "-Isdk/include", "-o"])
+        .arg(&program)
+        .arg(repository("tests/programs/linked_markers.c"))
+        .args(["-Lsdk/lib/gputrail-markers", "-lroctx64", "-lCLPerfMarker"]);
+    run(&mut compiler).well();
+    program
+}
+
+#[test]
+fn programs_that_are_linked_with_a_library_of_markers_start_alone_and_are_recorded() {
+    needs!(programs_that_are_linked_with_a_library_of_markers_start_alone_and_are_recorded:
+        Need::OpenClToolchain, Need::TraceProcessor);
+    let dir = TestDir::new();
+    let program = linked_with_markers(&dir);
+    let needed = run(Command::new("readelf").arg("-d").arg(&program))
+        .well()
+        .text();
+    for (name, is_needed) in [
+        ("[libroctx64.so.4]", true),
+        ("[libCLPerfMarker.so]", true),
+        ("[libgputrail.so.0]", false),
+    ] {
+        assert_eq!(needed.contains(name), is_needed, "{needed}");
+    }
+    let folder = dir.join("sdk/lib/gputrail-markers");
+    let ended = run(Command::new(&program).env("LD_LIBRARY_PATH", &folder)).well();
+    let alone = "push 0 pop 0\ninitialize -4 begin -1 end -1\n";
+    assert_eq!((ended.text().as_str(), ended.stderr.as_str()), (alone, ""));
+    // Without gputrail's library, its functions do nothing.
+    let nowhere = dir.join("copied");
+    std::fs::create_dir(&nowhere).expect("a folder");
+    for name in ["libroctx64.so.4", "libCLPerfMarker.so"] {
+        std::fs::copy(folder.join(name), nowhere.join(name)).expect("copied");
+    }
+    let ended = run(Command::new(&program).env("LD_LIBRARY_PATH", &nowhere)).well();
+    assert_eq!(ended.text(), "push 0 pop 0\ninitialize 0 begin 0 end 0\n");
+    for folders in ["", folder.to_str().expect("UTF-8")] {
+        let mut command = dir.gputrail(["record", "-q", "-o", "run.pftrace", "--"]);
+        let ended = well(command.arg(&program).env("LD_LIBRARY_PATH", folders));
+        assert_eq!(ended.text(), "push 0 pop 0\ninitialize 0 begin 0 end 0\n");
+        assert_eq!(ended.stderr, "");
+        let mut trace = dir.trace();
+        trace.assert_sound();
+        let expected = counts(&[
+            ("linked marker", "markers: CLPerfMarker: group", 1),
+            ("linked moment", "markers: ROCTx", 1),
+            ("linked range", "markers: ROCTx", 1),
+            ("linked start", "ranges: ROCTx", 1),
+        ]);
+        assert_eq!(slices(&mut trace), expected, "{folders}");
+    }
+}
+
+#[test]
+fn the_file_of_clperfmarker_is_written_when_a_program_ends_without_asking_for_it() {
+    needs!(the_file_of_clperfmarker_is_written_when_a_program_ends_without_asking_for_it: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = linked_with_markers(&dir);
+    for arguments in [&["finalize"][..], &[]] {
+        let record = [
+            "record",
+            "-q",
+            "-o",
+            "run.pftrace",
+            "--clperfmarker",
+            "run",
+            "--",
+        ];
+        let mut command = dir.gputrail(record);
+        well(
+            command
+                .arg(&program)
+                .args(arguments)
+                .env("LD_LIBRARY_PATH", ""),
+        );
+        let text = std::fs::read_to_string(dir.join("run.clperfmarker")).expect("a file");
+        assert!(
+            text.contains("clBeginPerfMarker   linked&nbsp;marker "),
+            "{text}"
+        );
+        assert_eq!(dir.files(".clperfmarker").len(), 1);
+    }
+    // It cannot be written, and there is nobody else to tell.
+    let record = [
+        "record",
+        "-q",
+        "-o",
+        "run.pftrace",
+        "--clperfmarker",
+        "no/such/run",
+        "--",
+    ];
+    let ended = well(
+        dir.gputrail(record)
+            .arg(&program)
+            .env("LD_LIBRARY_PATH", ""),
+    );
+    let told = "cannot write the markers of CLPerfMarker to ";
+    assert!(ended.stderr.contains(told), "{}", ended.stderr);
+}
+
 const STATUSES: &str = "too early -1 -1 -1\ninitialize 0 0\nno name -5\nunbalanced -3\nbegin 0 0 end 0 0\n\
                         begin 0 0 end 0 0\nthread 1\nthread 1\nthread 1\nbegin 0\nfinalize 0 0\n\
                         too late -2 -2 -2\n";

@@ -86,6 +86,7 @@ static void not_initialised(void) {
     EXPECT(gputrail_describe_code_object(1, &of_code), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_describe_thread(1, &of_thread), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_agents(&agent, 1, &count), GPUTRAIL_NOT_INITIALISED);
+    EXPECT(gputrail_find_agents(), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_agent_of(1, &agent), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_runtime_context_of(1, &context), GPUTRAIL_NOT_INITIALISED);
     EXPECT(gputrail_queue_of(1, &queue), GPUTRAIL_NOT_INITIALISED);

@@ -25,16 +25,69 @@ pub const OPENACC_VARIABLE: &str = "ACC_PROFLIB";
 pub const LIBRARIES_VARIABLE: &str = "LD_LIBRARY_PATH";
 /// The folder beside the injected library with [`LIBRARIES`].
 pub const LIBRARIES_FOLDER: &str = "gputrail-markers";
-/// Names under which programs look for libraries of markers, all of which the injected library stands for.
-pub const LIBRARIES: [&str; 7] = [
-    "libroctx64.so",
-    "libroctx64.so.1",
-    "libroctx64.so.4",
-    "librocprofiler-sdk-roctx.so",
-    "librocprofiler-sdk-roctx.so.0",
-    "librocprofiler-sdk-roctx.so.1",
-    "libCLPerfMarker.so",
+/// A library of markers that the injected library stands for.
+pub struct MarkerLibrary {
+    /// Its own name (`DT_SONAME`), by which a program that is linked with it finds it.
+    pub name: &'static str,
+    /// Further names under which programs look for it.
+    pub others: &'static [&'static str],
+    /// Its functions.
+    pub functions: &'static [&'static str],
+}
+
+/// The functions of ROCTx.
+const ROCTX: &[&str] = &[
+    "roctracer_error_string",
+    "roctxGetThreadId",
+    "roctxMarkA",
+    "roctxNameHipDevice",
+    "roctxNameHipStream",
+    "roctxNameHsaAgent",
+    "roctxNameOsThread",
+    "roctxProfilerPause",
+    "roctxProfilerResume",
+    "roctxRangePop",
+    "roctxRangePushA",
+    "roctxRangeStartA",
+    "roctxRangeStop",
+    "roctx_version_major",
+    "roctx_version_minor",
 ];
+
+/// The libraries of markers.
+pub const LIBRARIES: [MarkerLibrary; 3] = [
+    MarkerLibrary {
+        name: "libroctx64.so.4",
+        others: &["libroctx64.so", "libroctx64.so.1"],
+        functions: ROCTX,
+    },
+    MarkerLibrary {
+        name: "librocprofiler-sdk-roctx.so.1",
+        others: &[
+            "librocprofiler-sdk-roctx.so",
+            "librocprofiler-sdk-roctx.so.0",
+        ],
+        functions: ROCTX,
+    },
+    MarkerLibrary {
+        name: "libCLPerfMarker.so",
+        others: &[],
+        functions: &[
+            "clBeginPerfMarkerAMD",
+            "clEndPerfMarkerAMD",
+            "clFinalizePerfMarkerAMD",
+            "clInitializePerfMarkerAMD",
+            "clinitializePerfMarkerAMD",
+        ],
+    },
+];
+
+impl MarkerLibrary {
+    /// All names under which programs look for it.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.others.iter().copied())
+    }
+}
 
 /// The variables by which NVTX loads `library`, and programs find the libraries beside it; see
 /// [`environment`](super::environment).

@@ -7,7 +7,7 @@ use super::{Answer, checked, done, place, text};
 use core::ffi::c_char;
 use gputrail_interface::c::Status;
 use gputrail_record::*;
-use gputrail_sources::handles;
+use gputrail_sources::{handles, opencl};
 
 /// The text of a string id, ended by a 0. `length`, which may be null, gets the length without the 0; a null `to` asks
 /// for it alone.
@@ -302,6 +302,20 @@ pub unsafe extern "C" fn gputrail_agents(
         // SAFETY: `agents` is null or has room for `capacity` ids, `count` is null or a place for a number (the caller's
         // promises).
         unsafe { list(&all, agents, capacity, count) }
+    })
+}
+
+/// Makes the devices of all platforms of OpenCL known, before the program creates a context of them: `gputrail_agents` and its
+/// like have them then, and `GPUTRAIL_RESOURCE_AGENT_KNOWN` is called for each new one. If the program has not called OpenCL yet, its
+/// loader is opened, and asked for the platforms in a call that counts as one of the program's; the library observes OpenCL by
+/// then (`gputrail_observe_opencl`). It takes as long as the runtimes need to begin. May be called from several threads.
+///
+/// Errors: `GPUTRAIL_NOT_FOUND` without a loader of OpenCL; `GPUTRAIL_NOT_INITIALISED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gputrail_find_agents() -> Status {
+    done(|| {
+        board()?;
+        opencl::find_agents().map_err(|error| FailedCall::new(Status::NOT_FOUND, error.to_string()))
     })
 }
 

@@ -24,7 +24,7 @@ use gputrail_collect::marker::{
     name_thread_of,
 };
 use gputrail_interface::marker::RangeId;
-use gputrail_record::{Domain as Runtime, MarkerKind};
+use gputrail_record::{Domain as Runtime, LockStep, MarkerKind};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -423,7 +423,15 @@ impl SyncUser {
             return;
         };
         let range = holder.swap(0, Ordering::Relaxed) & !(u64::MAX << RANGE_BITS);
-        let _ = marker::end(RangeId::from_number(range));
+        let _ = marker::end_event(RangeId::from_number(range), &step(LockStep::Release));
+    }
+}
+
+/// The end of a range by this step.
+fn step(lock: LockStep) -> MarkerEvent<'static> {
+    MarkerEvent {
+        lock,
+        ..MarkerEvent::default()
     }
 }
 
@@ -465,19 +473,23 @@ fn sync(user: *const SyncUser, work: impl FnOnce(&SyncUser)) {
 
 pub(super) unsafe extern "C" fn sync_acquire_start(user: *const SyncUser) {
     sync(user, |user| {
-        let _ = user.domain.push(&named(MarkerText::Plain(&user.waits)));
+        let waits = MarkerEvent {
+            lock: LockStep::Acquire,
+            ..named(MarkerText::Plain(&user.waits))
+        };
+        let _ = user.domain.push(&waits);
     });
 }
 
 pub(super) unsafe extern "C" fn sync_acquire_failed(user: *const SyncUser) {
     sync(user, |user| {
-        let _ = user.domain.pop(&MarkerEvent::default());
+        let _ = user.domain.pop(&step(LockStep::Failed));
     });
 }
 
 pub(super) unsafe extern "C" fn sync_acquire_success(user: *const SyncUser) {
     sync(user, |user| {
-        let _ = user.domain.pop(&MarkerEvent::default());
+        let _ = user.domain.pop(&step(LockStep::Success));
         user.hold();
     });
 }

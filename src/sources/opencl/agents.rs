@@ -75,7 +75,7 @@ pub fn all_devices() -> Result<Vec<ClDevice>, EnumerateError> {
         .collect())
 }
 
-fn all(api: &DispatchTable) -> Result<Vec<cl_device_id>, EnumerateError> {
+pub(super) fn all(api: &DispatchTable) -> Result<Vec<cl_device_id>, EnumerateError> {
     let platforms = list(
         api.clGetPlatformIDs,
         "clGetPlatformIDs",
@@ -97,6 +97,18 @@ fn all(api: &DispatchTable) -> Result<Vec<cl_device_id>, EnumerateError> {
         found.extend(devices);
     }
     Ok(found)
+}
+
+/// Opens the loader and asks it for its platforms, by which it begins: it reads which runtimes and layers there are.
+pub(super) fn start_loader() -> Result<(), EnumerateError> {
+    let api = load()?;
+    let ask = api
+        .clGetPlatformIDs
+        .ok_or(EnumerateError::NotOpenCl("clGetPlatformIDs"))?;
+    let mut count = 0;
+    // SAFETY: no room for platforms, and a place for their number.
+    unsafe { ask(0, ptr::null_mut(), &raw mut count) };
+    Ok(())
 }
 
 /// The loader's functions; `None` for each that it lacks.

@@ -21,7 +21,7 @@ mod table;
 pub use agents::{EnumerateError, FoundDevice, NoTimes, all_devices, enumerate};
 pub use device::ClDevice;
 pub use functions::DispatchTable;
-pub use layer::{deinit_layer, init_layer, init_layer_with_properties, layer_info};
+pub use layer::{deinit_layer, find_agents, init_layer, init_layer_with_properties, layer_info};
 pub use loader::loader_without_layers;
 
 use gputrail_collect::operations::OperationInfo;

@@ -369,8 +369,7 @@ static void forget(void) {
 
 static void activity_statuses(void) {
     static const CUpti_ActivityKind refused[] = {
-        CUPTI_ACTIVITY_KIND_CDP_KERNEL,  CUPTI_ACTIVITY_KIND_OPENACC_DATA, CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH,
-        CUPTI_ACTIVITY_KIND_OPENACC_OTHER, CUPTI_ACTIVITY_KIND_OPENMP,     CUPTI_ACTIVITY_KIND_NVLINK};
+        CUPTI_ACTIVITY_KIND_CDP_KERNEL, CUPTI_ACTIVITY_KIND_NVLINK};
     CUpti_ActivityUnifiedMemoryCounterConfig config = {CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES,
                                                        CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING, 0, 1};
     CUpti_ActivityThreadIdType type;

@@ -187,7 +187,7 @@ static void events(void) {
     OK(cuptiEventGetAttribute(named("PAGE_FAULTS"), CUPTI_EVENT_ATTR_CATEGORY, &size, &number));
     CHECK(number == CUPTI_EVENT_CATEGORY_MEMORY);
     OK(cuptiEventGetAttribute(clock, CUPTI_EVENT_ATTR_PROFILING_SCOPE, &size, &number));
-    CHECK(number == CUPTI_EVENT_PROFILING_SCOPE_CONTEXT);
+    CHECK(number == CUPTI_EVENT_PROFILING_SCOPE_BOTH);
     size = 1;
     EXPECT(
         cuptiEventGetAttribute(clock, CUPTI_EVENT_ATTR_CATEGORY, &size, &number),
@@ -240,7 +240,7 @@ static void group_attributes(void) {
         cuptiEventGroupSetAttribute(group, CUPTI_EVENT_GROUP_ATTR_PROFILING_SCOPE, sizeof on, &on),
         CUPTI_ERROR_INVALID_OPERATION);
     OK(cuptiEventGroupGetAttribute(group, CUPTI_EVENT_GROUP_ATTR_PROFILING_SCOPE, &size, &number));
-    CHECK(number == CUPTI_EVENT_PROFILING_SCOPE_CONTEXT);
+    CHECK(number == CUPTI_EVENT_PROFILING_SCOPE_DEVICE);
     OK(cuptiEventGroupGetAttribute(group, CUPTI_EVENT_GROUP_ATTR_NUM_EVENTS, &size, &number));
     CHECK(number == 2);
     OK(cuptiEventGroupGetAttribute(group, CUPTI_EVENT_GROUP_ATTR_INSTANCE_COUNT, &size, &number));
@@ -307,6 +307,7 @@ static void group_attributes(void) {
 static void kernels(void) {
     CUpti_EventID clock = named("TASK_CLOCK"), faults = named("PAGE_FAULTS"), ids[2];
     CUpti_EventGroup group = NULL, second = NULL, elsewhere = NULL;
+    uint32_t scope = 0;
     uint64_t values[2] = {0, 0};
     size_t size = sizeof values, id_size = sizeof ids, count = 0, small = 7;
     OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_KERNEL));
@@ -395,11 +396,17 @@ static void kernels(void) {
     size = sizeof values;
     OK(cuptiEventGroupReadEvent(elsewhere, CUPTI_EVENT_READ_FLAG_NONE, clock, &size, values));
     CHECK(values[0] == 0);
-    /* The device cannot be counted in both modes. */
-    EXPECT(
-        cuptiSetEventCollectionMode(other_context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS), CUPTI_ERROR_NOT_COMPATIBLE);
-    OK(cuptiEventGroupDisable(elsewhere));
+    /* The continuous mode, too, counts a context. */
     OK(cuptiSetEventCollectionMode(other_context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS));
+    launch(1);
+    OK(cuptiEventGroupReadEvent(elsewhere, CUPTI_EVENT_READ_FLAG_NONE, clock, &size, values));
+    CHECK(values[0] == 0);
+    OK(cuptiEventGroupDisable(elsewhere));
+    /* The device cannot be counted both for itself and for kernels. */
+    OK(cuptiEventGroupRemoveAllEvents(elsewhere));
+    scope = CUPTI_EVENT_PROFILING_SCOPE_DEVICE;
+    OK(cuptiEventGroupSetAttribute(elsewhere, CUPTI_EVENT_GROUP_ATTR_PROFILING_SCOPE, sizeof scope, &scope));
+    OK(cuptiEventGroupAddEvent(elsewhere, clock));
     EXPECT(cuptiEventGroupEnable(elsewhere), CUPTI_ERROR_NOT_COMPATIBLE);
     OK(cuptiEventGroupDisable(group));
     OK(cuptiEventGroupDisable(group));
@@ -411,8 +418,8 @@ static void kernels(void) {
     OK(cuptiEventGroupDestroy(elsewhere));
 }
 
-/* Events of the device, all the time. */
-static void continuously(void) {
+/* Events of kernels of the context, or of the device, all the time. */
+static void continuously(uint32_t scope) {
     CUpti_EventID clock = named("TASK_CLOCK");
     CUpti_EventGroup group = NULL;
     uint64_t value = 0, last = 0;
@@ -421,6 +428,7 @@ static void continuously(void) {
     EXPECT(cuptiSetEventCollectionMode(context, (CUpti_EventCollectionMode)7), CUPTI_ERROR_NOT_SUPPORTED);
     OK(cuptiSetEventCollectionMode(context, CUPTI_EVENT_COLLECTION_MODE_CONTINUOUS));
     OK(cuptiEventGroupCreate(context, &group, 0));
+    OK(cuptiEventGroupSetAttribute(group, CUPTI_EVENT_GROUP_ATTR_PROFILING_SCOPE, sizeof scope, &scope));
     OK(cuptiEventGroupAddEvent(group, clock));
     OK(cuptiEventGroupEnable(group));
     launch(3);
@@ -695,6 +703,8 @@ static void samples(int is_counted) {
     }
     EXPECT(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_EVENT), CUPTI_ERROR_NOT_COMPATIBLE);
     EXPECT(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_METRIC_INSTANCE), CUPTI_ERROR_NOT_COMPATIBLE);
+    EXPECT(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_EVENT), CUPTI_ERROR_INVALID_KIND);
+    EXPECT(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_INSTANTANEOUS_METRIC), CUPTI_ERROR_INVALID_KIND);
 }
 
 int main(void) {
@@ -724,7 +734,8 @@ int main(void) {
     samples(0);
     kernels();
     samples(1);
-    continuously();
+    continuously(CUPTI_EVENT_PROFILING_SCOPE_CONTEXT);
+    continuously(CUPTI_EVENT_PROFILING_SCOPE_DEVICE);
     sets();
     replays();
     metrics();

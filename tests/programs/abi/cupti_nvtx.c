@@ -1,5 +1,6 @@
 /* A program with markers of NVTX, which knows nothing of CUPTI. */
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtSync.h>
 
 int main(void) {
     nvtxEventAttributes_t attributes = {0};
@@ -17,5 +18,17 @@ int main(void) {
     nvtxRangePop();
     nvtxRangeEnd(nvtxRangeStartA("started"));
     nvtxRangePop();
+
+    nvtxSyncUserAttributes_t lock = {0};
+    lock.version = NVTX_VERSION;
+    lock.size = NVTX_SYNCUSER_ATTRIB_STRUCT_SIZE;
+    lock.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    lock.message.ascii = "mutex";
+    nvtxSyncUser_t user = nvtxDomainSyncUserCreate(nvtxDomainCreateA("locks"), &lock);
+    nvtxDomainSyncUserAcquireStart(user);
+    nvtxDomainSyncUserAcquireFailed(user);
+    nvtxDomainSyncUserAcquireStart(user);
+    nvtxDomainSyncUserAcquireSuccess(user);
+    nvtxDomainSyncUserReleasing(user);
     return 0;
 }

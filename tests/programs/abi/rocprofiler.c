@@ -717,9 +717,9 @@ int main(void) {
     uint32_t count = 7;
     layouts();
     versions_and_errors();
-    /* No device is known. */
+    /* Devices are there before the program has called OpenCL. */
     EXPECT(rocprofiler_get_info(NULL, ROCPROFILER_INFO_KIND_METRIC_COUNT, &count), SUCCESS);
-    CHECK(count == 0);
+    CHECK(count > 0 && count != 7);
     set_up();
     information();
     contexts();

@@ -105,6 +105,26 @@ static inline cl_command_queue new_queue(void) {
     return clCreateCommandQueue(in, (cl_device_id)(size_t)agent.handle, 0, NULL);
 }
 
+static inline rocprofiler_feature_t feature(const char *name) {
+    /* In the order of the document's fields. */
+    const rocprofiler_feature_t made = {{ROCPROFILER_FEATURE_KIND_METRIC}, {name}, NULL, 0, {ROCPROFILER_DATA_KIND_UNINIT, {0}}};
+    return made;
+}
+
+/* A pool of a device that the program has made no context of. */
+static inline void pool_before_a_context(void) {
+    rocprofiler_feature_t counted = feature("TASK_CLOCK");
+    rocprofiler_pool_properties_t properties;
+    rocprofiler_pool_entry_t entry;
+    rocprofiler_pool_t *early = NULL;
+    memset(&properties, 0, sizeof properties);
+    properties.num_entries = 2;
+    EXPECT(rocprofiler_pool_open(agent, &counted, 1, &early, 0, &properties), SUCCESS);
+    EXPECT(rocprofiler_pool_fetch(early, &entry), SUCCESS);
+    EXPECT(rocprofiler_pool_release(&entry), SUCCESS);
+    EXPECT(rocprofiler_pool_close(early), SUCCESS);
+}
+
 static inline void set_up(void) {
     static const char *source = "kernel void triple(global float *data) { data[get_global_id(0)] *= 3.0f; }\n";
     cl_platform_id platform;
@@ -112,8 +132,9 @@ static inline void set_up(void) {
     cl_program program;
     CHECK(clGetPlatformIDs(1, &platform, NULL) == CL_SUCCESS);
     CHECK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) == CL_SUCCESS);
-    in = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
     agent.handle = (uint64_t)(size_t)device;
+    pool_before_a_context();
+    in = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
     queue = new_queue();
     program = clCreateProgramWithSource(in, 1, &source, NULL, NULL);
     CHECK(clBuildProgram(program, 1, &device, NULL, NULL, NULL) == CL_SUCCESS);
@@ -146,12 +167,6 @@ static inline void await(const int *counter, int wanted) {
     int waited;
     for (waited = 0; waited < 10000 && __atomic_load_n(counter, __ATOMIC_SEQ_CST) < wanted; waited++) usleep(1000);
     CHECK(__atomic_load_n(counter, __ATOMIC_SEQ_CST) == wanted);
-}
-
-static inline rocprofiler_feature_t feature(const char *name) {
-    /* In the order of the document's fields. */
-    const rocprofiler_feature_t made = {{ROCPROFILER_FEATURE_KIND_METRIC}, {name}, NULL, 0, {ROCPROFILER_DATA_KIND_UNINIT, {0}}};
-    return made;
 }
 
 static inline uint64_t nanos(clockid_t clock) {

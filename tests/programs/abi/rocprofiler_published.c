@@ -216,7 +216,7 @@ static hsa_status_t intercept(const rocprofiler_callback_data_t *data, void *use
     rocprofiler_t *context = NULL;
     CHECK(dispatched < KERNELS && user_data == &arg && data->agent.handle == agent.handle && data->agent_index == 0);
     CHECK(data->queue->id == (uint64_t)(size_t)into && data->queue_id == queue_id);
-    CHECK(data->completion_signal.handle == 0 && data->kernel_code == NULL);
+    CHECK(data->completion_signal.handle == 0 && data->kernel_code != NULL);
     CHECK(data->kernel_object != 0 && data->kernel_object == data->packet->kernel_object);
     CHECK(data->thread_id == (uint32_t)syscall(SYS_gettid));
     CHECK(strcmp(data->kernel_name, "triple") == 0 && data->record->dispatch > 0);

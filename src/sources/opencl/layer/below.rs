@@ -41,6 +41,11 @@ pub(super) fn below() -> &'static DispatchTable {
     unsafe { &*NEXT.functions.get() }
 }
 
+/// The functions below the layer, if a loader has put the layer in the process.
+pub(super) fn if_installed() -> Option<&'static DispatchTable> {
+    NEXT.installed.is_completed().then(below)
+}
+
 /// Stores the functions of the loader. The first loader of a process wins, and stays loaded when the program closes it: work
 /// that the program has left behind completes later.
 ///

@@ -1,6 +1,6 @@
 //! Devices, and their agents in records.
 
-use super::below::{below, next};
+use super::below::{self, below, next};
 use super::clocks;
 use super::contained::contained;
 use super::counters;
@@ -9,11 +9,14 @@ use super::environment;
 use super::ffi::*;
 use super::handles::ObjectTable;
 use super::sampling;
+use crate::opencl::agents::{self, EnumerateError};
 use bytemuck::{Pod, Zeroable};
 use core::ptr;
 use gputrail_buffer::platform::inside::Uncancelled;
+use gputrail_collect::notify::Notifier;
 use gputrail_collect::process;
-use gputrail_record::{Agent, AgentId, Domain, StringId};
+use gputrail_interface::operations::resource;
+use gputrail_record::{Agent, AgentId, CorrelationId, Domain, StringId};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The tracked state of a device.
@@ -36,6 +39,39 @@ static WITHOUT_CALLBACKS: AtomicU64 = AtomicU64::new(0);
 #[inline]
 pub(super) fn has_event_callbacks(agent: AgentId) -> bool {
     WITHOUT_CALLBACKS.load(Ordering::Relaxed) & 1 << (agent.0 % 64) == 0
+}
+
+/// Makes all devices of all platforms known, before the program creates a context of them. The loader of OpenCL is opened
+/// and asked for its platforms if it has not put the layer in the process yet.
+///
+/// # Errors
+///
+/// There is no loader of OpenCL, or it lacks functions.
+pub fn find_agents() -> Result<(), EnumerateError> {
+    if below::if_installed().is_none() {
+        agents::start_loader()?;
+    }
+    // A loader may have no layers.
+    let Some(below) = below::if_installed() else {
+        return Ok(());
+    };
+    let found = agents::all(below)?.into_iter();
+    let new: Vec<cl_device_id> = found
+        .filter(|device| DEVICES.get(*device).is_none())
+        .collect();
+    for device in new {
+        let id = agent(device);
+        if let (Some(board), Some(thread)) = (process::board(), process::current()) {
+            let notifier = Notifier {
+                board,
+                state: thread.state(),
+                correlation: CorrelationId::NONE,
+                depth: 0,
+            };
+            notifier.object::<Agent>(resource::AGENT_KNOWN, id.0);
+        }
+    }
+    Ok(())
 }
 
 /// The agent of `device`.

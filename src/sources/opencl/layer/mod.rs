@@ -35,6 +35,8 @@ mod waits;
 mod work;
 mod wrapper_body;
 
+pub use devices::find_agents;
+
 use super::{DispatchTable, device, extension_table, ffi, functions, table};
 use completion::OUTSTANDING;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};

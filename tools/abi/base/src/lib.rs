@@ -1,6 +1,11 @@
 //! What the libraries with the names of other profilers' APIs have in common: they find gputrail's library, answer in C,
 //! and let no panic out.
 
+mod callee;
+mod frame;
+
+pub use callee::Callee;
+
 use gputrail_tool::program;
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -8,6 +8,12 @@
 #include "cupti_events.h"
 #include "cupti_metrics.h"
 #include "cupti_result.h"
+#ifdef CUPTI_OPENACC_SUPPORT
+#include "cupti_openacc.h"
+#endif
+#ifdef CUPTI_OPENMP_SUPPORT
+#include "cupti_openmp.h"
+#endif
 
 #if defined(__cplusplus)
 extern "C" {

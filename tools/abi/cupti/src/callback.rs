@@ -2,6 +2,7 @@
 
 use crate::activity::ActivityKind;
 use crate::domain::{self, CallbackDomain};
+use crate::load::callee;
 use crate::objects::within;
 use crate::place::Place;
 use crate::result::{Answer, CUptiResult};
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 /// `CUpti_CallbackFunc`
 pub type CallbackFunction =
-    unsafe extern "C" fn(*mut c_void, CallbackDomain, u32, cbdata: *const c_void);
+    unsafe extern "C-unwind" fn(*mut c_void, CallbackDomain, u32, cbdata: *const c_void);
 /// `CUpti_SubscriberHandle`: a number that no other subscriber has had.
 pub type SubscriberHandle = *mut c_void;
 
@@ -39,7 +40,8 @@ impl Client {
         if self.is_alive.load(Ordering::Acquire) {
             let data = core::ptr::from_ref(data).cast();
             // SAFETY: the program's function for this, with the data of its domain.
-            unsafe { (self.function)(self.data, domain, id, data) };
+            let call = || unsafe { (self.function)(self.data, domain, id, data) };
+            callee("cuptiSubscribe", self.function as *const ()).call(call);
         }
     }
 }

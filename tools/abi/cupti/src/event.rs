@@ -6,8 +6,9 @@
 //! * Mode *kernel* (the default): a value is that of the context's kernel that ended last since the previous read. Kernels of the
 //!   device run one after the other while a group is enabled. On processors a kernel has ended when its enqueue returns;
 //!   elsewhere wait for it.
-//! * Mode *continuous*: a value is what the device counted since the previous read; in a callback, that of the last read outside
-//!   of one. Read in another thread, as `examples/abi/cupti_event_sampling.c` does.
+//! * Mode *continuous*: a value is the sum of the context's kernels that have ended since the previous read. Of a group whose scope
+//!   is set to `DEVICE` before it has events, it is what the device counted since then, also within a kernel, and kernels do not run one after the other; in a
+//!   callback, that of the last read outside of one. Read in another thread, as `examples/abi/cupti_event_sampling.c` does.
 //! * Several groups and devices count together, in one mode per device, if all events of a device's groups fit one pass. In replay
 //!   mode, kernels run as often as their events need.
 //! * Instances: the first of the domain (`..._INSTANCE_COUNT` is 1); with `..._PROFILE_ALL_DOMAIN_INSTANCES`, a value for each.
@@ -28,11 +29,11 @@
 //! | `cuptiDeviceGetEventDomainAttribute` | the name of the block, all of its instances, the method `PM` | `INVALID_DEVICE`, `INVALID_EVENT_DOMAIN_ID` |
 //! | `cuptiEventDomainGetAttribute` | without the instances | `INVALID_EVENT_DOMAIN_ID` |
 //! | `cuptiEventDomainGetNumEvents`, `cuptiEventDomainEnumEvents` | as the text says | `INVALID_EVENT_DOMAIN_ID`, `INVALID_PARAMETER` |
-//! | `cuptiEventGetAttribute` | both descriptions are gputrail's; the scope is `CONTEXT` | `INVALID_EVENT_ID` |
+//! | `cuptiEventGetAttribute` | both descriptions are gputrail's; the scope is `BOTH` | `INVALID_EVENT_ID` |
 //! | `cuptiEventGetIdFromName` | exact names | `INVALID_DEVICE`, `INVALID_EVENT_NAME`, `INVALID_PARAMETER` |
 //! | `cuptiEventGroupCreate` | `flags` have to be 0 | `INVALID_CONTEXT`, `INVALID_PARAMETER` |
 //! | `cuptiEventGroupDestroy` | | `INVALID_OPERATION` of an enabled group; `INVALID_PARAMETER` of a handle that is none, here and below |
-//! | `cuptiEventGroupGetAttribute`, `cuptiEventGroupSetAttribute` | user data are a pointer; the scope can be set to both before there are events, and stays `CONTEXT` | `INVALID_OPERATION` for the scope afterwards |
+//! | `cuptiEventGroupGetAttribute`, `cuptiEventGroupSetAttribute` | user data are a pointer; the scope is `CONTEXT` unless it is set before there are events | `INVALID_OPERATION` for the scope afterwards |
 //! | `cuptiEventGroupAddEvent` | | `INVALID_EVENT_ID`, `INVALID_OPERATION`; `NOT_COMPATIBLE` of another domain, `MAX_LIMIT_REACHED` where the block counts no more at a time |
 //! | `cuptiEventGroupRemoveEvent`, `cuptiEventGroupRemoveAllEvents` | without events the group is of no domain | `INVALID_EVENT_ID`, `INVALID_OPERATION` |
 //! | `cuptiEventGroupEnable`, `cuptiEventGroupSetEnable` | an enabled group begins from 0 | `NOT_READY` without events; `NOT_COMPATIBLE` with those that are enabled; `HARDWARE_BUSY`; `HARDWARE` where this machine does not have the events, or the system does not allow them |
@@ -62,10 +63,8 @@ use gputrail_abi::{given, kept};
 use gputrail_tool::{now, to_nanos};
 use groups::Mode;
 
-/// `CUPTI_EVENT_PROFILING_SCOPE_CONTEXT`
-const SCOPE_CONTEXT: u32 = 0;
-/// `CUPTI_EVENT_PROFILING_SCOPE_DEVICE`
-const SCOPE_DEVICE: u32 = 1;
+/// `CUPTI_EVENT_PROFILING_SCOPE_BOTH`
+const SCOPE_BOTH: u32 = 2;
 
 /// The category of an event (`CUpti_EventCategory`), by the block that counts it.
 fn category(block: &str, name: &str) -> u32 {
@@ -323,7 +322,7 @@ pub unsafe extern "C" fn cuptiEventGetAttribute(
                     write_attribute(size, value.cast(), category)
                 }
                 // _PROFILING_SCOPE
-                5 => write_attribute(size, value.cast(), SCOPE_CONTEXT),
+                5 => write_attribute(size, value.cast(), SCOPE_BOTH),
                 _ => Err(CUptiResult::INVALID_PARAMETER),
             }
         }

@@ -51,6 +51,7 @@
 //! | `cuptiActivityGetNumDroppedRecords` | of all contexts and streams | |
 //! | `cuptiActivityGetAttribute`, `cuptiActivitySetAttribute` | keep their values, and nothing depends on them: no memory of devices is used | `PARAMETER_SIZE_NOT_SUFFICIENT`; `INVALID_PARAMETER` |
 //! | `cuptiActivityPushExternalCorrelationId`, `cuptiActivityPopExternalCorrelationId` | external ids of the process: recordings have them, too | `INVALID_PARAMETER`: a kind that is none; `QUEUE_EMPTY`; `MAX_LIMIT_REACHED` with 1024 ids |
+//! | `cuptiOpenACCInitialize`, `cuptiOpenMpInitialize` | have OpenACC's and OpenMP's runtimes tell what they do; the second returns 1, or 0 if nothing is taken | `INVALID_PARAMETER` |
 //! | `cuptiActivityEnableLatencyTimestamps` | | |
 //! | `cuptiActivityConfigureUnifiedMemoryCounter` | kinds 3 to 7; the bytes that were moved always have records | `INVALID_PARAMETER`; `UM_PROFILING_NOT_SUPPORTED`: something is recorded or called back already |
 //! | `cuptiActivityConfigurePCSampling` | the period of a context's device, also while it is sampled; the medium one, if it is never called | `INVALID_PARAMETER`: null, no context, a size below 8, or a period that does not exist; `INVALID_OPERATION` once the program has chosen a mode of event collection for the context, or has enabled one of its groups; `NOT_SUPPORTED`: the device cannot be sampled, or not so often, or the system does not allow it. Processors know no exponents, which are of cycles |

@@ -6,7 +6,7 @@
 use crate::cuptiGetVersion;
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{c_int, c_void};
-use gputrail_abi::UserLibrary;
+use gputrail_abi::{Callee, UserLibrary};
 use gputrail_tool::{Finaliser, Tool};
 use std::error::Error;
 use std::sync::OnceLock;
@@ -100,10 +100,13 @@ fn inject() -> bool {
     };
     // SAFETY: a function of this name has this type.
     let function = unsafe {
-        core::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(function.as_ptr())
+        core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn() -> c_int>(
+            function.as_ptr(),
+        )
     };
     // SAFETY: the library's function for this.
-    if unsafe { function() } == 0 {
+    let call = || unsafe { function() };
+    if callee("InitializeInjection", function as *const ()).call(call) == 0 {
         message(&format!(
             "InitializeInjection of {} has failed",
             path.display()
@@ -111,6 +114,15 @@ fn inject() -> bool {
         return false;
     }
     true
+}
+
+/// A function of the tool's, which it has given to the function `set_by`, or which is found by that name.
+pub fn callee(set_by: &'static str, function: *const ()) -> Callee {
+    Callee {
+        library: "libcupti",
+        set_by,
+        function,
+    }
 }
 
 /// Tells the user about the injected library.

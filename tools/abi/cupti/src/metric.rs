@@ -1,12 +1,13 @@
 //! The Metric API.
 //!
-//! Metrics are those of a device that follow from the totals of their counters. Statuses are those of CUPTI's text, as in `event`.
+//! Metrics are those of a device that follow from the totals of their counters, and those of CUPTI's tables that can be computed from
+//! them (`counting/document.xml`): the latter have all kinds of values but `INT64`. Statuses are those of CUPTI's text, as in `event`.
 //!
 //! | function | here | statuses |
 //! |---|---|---|
 //! | `cuptiGetNumMetrics`, `cuptiEnumMetrics`, `cuptiDeviceGetNumMetrics`, `cuptiDeviceEnumMetrics` | as the text says | `INVALID_DEVICE`, `INVALID_PARAMETER` |
 //! | `cuptiMetricGetIdFromName` | exact names | `INVALID_DEVICE`, `INVALID_METRIC_NAME`, `INVALID_PARAMETER` |
-//! | `cuptiMetricGetAttribute` | values are `PERCENT` or `DOUBLE`, and evaluated in `AGGREGATE` | `INVALID_METRIC_ID` |
+//! | `cuptiMetricGetAttribute` | values of metrics that are not CUPTI's are `PERCENT` or `DOUBLE`; all are evaluated in `AGGREGATE` | `INVALID_METRIC_ID` |
 //! | `cuptiMetricGetNumEvents`, `cuptiMetricEnumEvents` | as the text says | `INVALID_METRIC_ID`, `INVALID_PARAMETER` |
 //! | `cuptiMetricGetNumProperties`, `cuptiMetricEnumProperties` | `MULTIPROCESSOR_COUNT`, `KERNEL_GPU_TIME`, `CLOCK_RATE` (kHz) and `GLOBAL_MEMORY_BANDWIDTH` (kB/s), where the formula has them. Further facts of a formula are the device's | `INVALID_METRIC_ID`, `INVALID_PARAMETER` |
 //! | `cuptiMetricGetRequiredEventGroupSets` | all events of the metric, where they are several and one pass is enough; null otherwise | `INVALID_CONTEXT`, `INVALID_METRIC_ID`, `INVALID_PARAMETER` |
@@ -15,6 +16,7 @@
 //! `INVALID_METRIC_VALUE` of a negative value is not returned, since no metric is unsigned.
 
 use crate::counting::catalogue::{self, Family, Metric};
+use crate::counting::document::ValueKind;
 use crate::counting::groups::{INVALID, of_context};
 use crate::counting::sets::{self, EventGroupSets};
 use crate::counting::values::{read_array, write_array, write_text};
@@ -24,12 +26,12 @@ use crate::result::{Answer, CUptiResult};
 use crate::with_gputrail;
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_abi::{given, kept};
-use gputrail_record::CounterUsage;
-use gputrail_tool::Status;
+use gputrail_record::{AgentAttributeKind, CounterUsage};
 use gputrail_tool::counting::metric_value;
+use gputrail_tool::{Status, agent_attribute};
 
-/// `CUpti_MetricValue`: of all kinds here, a floating-point number.
-pub type MetricValue = f64;
+/// `CUpti_MetricValue`: the bits of a value of its kind.
+pub type MetricValue = u64;
 
 /// Properties (`CUpti_MetricPropertyID`), by the names that gputrail has for them. Those that CUPTI has no id for are the
 /// device's.
@@ -42,14 +44,12 @@ const PROPERTIES: [(u32, &str); 4] = [
 /// In Hz.
 const CLOCK: &str = "max_engine_clk_fcompute";
 
-/// The kind of a metric's values (`CUpti_MetricValueKind`).
-fn kind(metric: &Metric) -> u32 {
-    match metric.usage {
-        // CUPTI_METRIC_VALUE_KIND_PERCENT
-        CounterUsage::PERCENTAGE => 2,
-        // _DOUBLE
-        _ => 0,
-    }
+/// The kind of a metric's values.
+fn kind(metric: &Metric) -> ValueKind {
+    ValueKind::of(metric.name).unwrap_or(match metric.usage {
+        CounterUsage::PERCENTAGE => ValueKind::Percent,
+        _ => ValueKind::Double,
+    })
 }
 
 /// The category of a metric (`CUpti_MetricCategory`), by the blocks that count its events.
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn cuptiMetricGetAttribute(
                 // _CATEGORY
                 3 => write_attribute(size, value.cast(), category(&family, of)),
                 // _VALUE_KIND
-                4 => write_attribute(size, value.cast(), kind(of)),
+                4 => write_attribute(size, value.cast(), kind(of) as u32),
                 // _EVALUATION_MODE
                 5 => write_attribute(size, value.cast(), AGGREGATE),
                 _ => Err(CUptiResult::INVALID_PARAMETER),
@@ -379,12 +379,14 @@ fn value(
     values: &[(&str, f64)],
     unfit: CUptiResult,
 ) -> Answer<MetricValue> {
-    metric_value(metric.0.agent, metric.1.name, values).map_err(|error| match error.status {
+    let value = metric_value(metric.0.agent, metric.1.name, values);
+    let value = value.map_err(|error| match error.status {
         Status::NO_VALUE => unfit,
         // A property is missing.
         Status::NOT_FOUND => CUptiResult::INVALID_OPERATION,
         _ => error.into(),
-    })
+    })?;
+    Ok(kind(metric.1).bits(value))
 }
 
 /// The value of a metric of a device, by the totals of its events and the time in which they were counted, in nanoseconds.
@@ -412,6 +414,10 @@ pub unsafe extern "C" fn cuptiMetricGetValue(
         // SAFETY: `ids` is null or leads to `id_size` bytes, and `values` to `size` bytes.
         let mut given = unsafe { totals(of, (ids, id_size), (values, size)) }?;
         given.push(("KERNEL_TIME", time as f64));
+        let bandwidth = AgentAttributeKind::MEMORY_BANDWIDTH;
+        if let Ok(bandwidth) = agent_attribute(family.agent, bandwidth) {
+            given.push(("MEMORY_BANDWIDTH", bandwidth as f64));
+        }
         to.put(value(of, &given, CUptiResult::INVALID_METRIC_VALUE)?);
         Ok(())
     })

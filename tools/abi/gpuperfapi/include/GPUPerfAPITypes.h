@@ -16,6 +16,9 @@ typedef uint64_t gpa_uint64;
 typedef float gpa_float32;
 typedef double gpa_float64;
 
+#define GPA_UINT32_MAX UINT32_MAX
+#define GPA_UINT64_MAX UINT64_MAX
+
 /* Results of functions. */
 typedef enum {
     GPA_STATUS_OK = 0,
@@ -45,7 +48,11 @@ typedef enum {
     GPA_STATUS_ERROR_READING_COUNTER_RESULT = 24,
     GPA_STATUS_ERROR_VARIABLE_NUMBER_OF_SAMPLES_IN_PASSES = 25,
     GPA_STATUS_ERROR_FAILED = 26,
-    GPA_STATUS_ERROR_HARDWARE_NOT_SUPPORTED = 27
+    GPA_STATUS_ERROR_HARDWARE_NOT_SUPPORTED = 27,
+    /* AMD's headers of version 2 have these, too; no function returns them. */
+    GPA_STATUS_ERROR_DRIVER_NOT_SUPPORTED = 28,
+    GPA_STATUS_INTERNAL = 256,
+    GPA_STATUS_OK_HANDLED = GPA_STATUS_INTERNAL
 } GPA_Status;
 
 /* Types of values. Counters are GPA_TYPE_UINT64, metrics GPA_TYPE_FLOAT64. */
@@ -55,7 +62,8 @@ typedef enum {
     GPA_TYPE_UINT32 = 2,
     GPA_TYPE_UINT64 = 3,
     GPA_TYPE_INT32 = 4,
-    GPA_TYPE_INT64 = 5
+    GPA_TYPE_INT64 = 5,
+    GPA_TYPE__LAST = 6
 } GPA_Type;
 
 /* Units of values. */
@@ -66,7 +74,8 @@ typedef enum {
     GPA_USAGE_TYPE_MILLISECONDS = 3,
     GPA_USAGE_TYPE_BYTES = 4,
     GPA_USAGE_TYPE_ITEMS = 5,
-    GPA_USAGE_TYPE_KILOBYTES = 6
+    GPA_USAGE_TYPE_KILOBYTES = 6,
+    GPA_USAGE_TYPE__LAST = 7
 } GPA_Usage_Type;
 
 /* Types of messages, and sets of them. */
@@ -75,11 +84,18 @@ typedef enum {
     GPA_LOGGING_ERROR = 1,
     GPA_LOGGING_MESSAGE = 2,
     GPA_LOGGING_ERROR_AND_MESSAGE = 3,
+    GPA_LOG_ERROR_AND_MESSAGE = GPA_LOGGING_ERROR_AND_MESSAGE,
     GPA_LOGGING_TRACE = 4,
     GPA_LOGGING_ERROR_AND_TRACE = 5,
     GPA_LOGGING_MESSAGE_AND_TRACE = 6,
     GPA_LOGGING_ERROR_MESSAGE_AND_TRACE = 7,
-    GPA_LOGGING_ALL = 0xFF
+    GPA_LOGGING_ALL = 0xFF,
+    /* Of AMD's own builds. There are no such messages here. */
+    GPA_LOGGING_DEBUG_ERROR = 0x0100,
+    GPA_LOGGING_DEBUG_MESSAGE = 0x0200,
+    GPA_LOGGING_DEBUG_TRACE = 0x0400,
+    GPA_LOGGING_DEBUG_COUNTERDEFS = 0x0800,
+    GPA_LOGGING_DEBUG_ALL = 0xFF00
 } GPA_Logging_Type;
 
 /* A function that gets messages, each without a newline at its end. It runs on the thread that calls the API. */

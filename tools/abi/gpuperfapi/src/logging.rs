@@ -2,12 +2,12 @@
 
 use crate::types::LoggingType;
 use core::ffi::c_char;
-use gputrail_abi::lock;
+use gputrail_abi::{Callee, lock};
 use std::ffi::CString;
 use std::sync::Mutex;
 
 /// A function that gets messages (`GPA_LoggingCallbackPtrType`).
-pub type LoggingCallback = unsafe extern "C" fn(LoggingType, *const c_char);
+pub type LoggingCallback = unsafe extern "C-unwind" fn(LoggingType, *const c_char);
 
 /// The callback, and the types of messages that it gets.
 static LOGGING: Mutex<Option<(LoggingCallback, LoggingType)>> = Mutex::new(None);
@@ -29,6 +29,12 @@ pub fn log(of: LoggingType, message: impl FnOnce() -> String) {
         && let Ok(text) = CString::new(message())
     {
         // SAFETY: the program's function for such messages; the text ends with a 0.
-        unsafe { callback(of, text.as_ptr()) };
+        let call = || unsafe { callback(of, text.as_ptr()) };
+        let callee = Callee {
+            library: "libGPUPerfAPICL",
+            set_by: "GPA_RegisterLoggingCallback",
+            function: callback as *const (),
+        };
+        callee.call(call);
     }
 }

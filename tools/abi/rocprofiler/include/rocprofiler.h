@@ -302,9 +302,9 @@ typedef struct {
     const hsa_kernel_dispatch_packet_t *packet;
     const char *kernel_name;
     uint64_t kernel_object;               /* that of the packet */
-    const amd_kernel_code_t *kernel_code; /* NULL */
+    const amd_kernel_code_t *kernel_code; /* 256 zeros */
     uint32_t thread_id;                   /* the calling thread */
-    const rocprofiler_dispatch_record_t *record; /* filled when the kernel has ended; there as long as its group's context */
+    const rocprofiler_dispatch_record_t *record; /* filled when the kernel has ended; the tool frees it then */
 } rocprofiler_callback_data_t;
 
 typedef hsa_status_t (*rocprofiler_callback_t)(const rocprofiler_callback_data_t *callback_data, void *user_data,

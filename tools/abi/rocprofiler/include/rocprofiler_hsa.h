@@ -80,7 +80,7 @@ typedef enum {
 
 #ifndef AMD_HSA_KERNEL_CODE_H
 
-/* The machine code of a kernel for HSA. No kernel has any here. */
+/* The machine code of a kernel for HSA, 256 bytes, which are 0: no kernel has any here. */
 typedef struct amd_kernel_code_s amd_kernel_code_t;
 
 #endif

@@ -1,5 +1,5 @@
 //! Devices: by their number, in the order in which the process knows those that count, and by their handle in their
-//! runtime.
+//! runtime. They are there before the program makes a context: who asks for devices has OpenCL asked.
 
 use crate::types::{AgentHandle, Answer, Failure, Status};
 use gputrail_record::{Agent, AgentId};
@@ -13,8 +13,8 @@ pub struct Device {
     pub handle: AgentHandle,
 }
 
-/// All devices that count.
-pub fn all() -> Answer<Vec<Device>> {
+/// The devices that count and are known by now.
+pub fn known() -> Answer<Vec<Device>> {
     let mut all = Vec::new();
     for (id, index) in counting::agents()?.into_iter().zip(0..) {
         let handle = handle(id)?;
@@ -23,21 +23,39 @@ pub fn all() -> Answer<Vec<Device>> {
     Ok(all)
 }
 
+/// All devices that count. If none is known, OpenCL is asked for its devices: a tool may be loaded before the program has made
+/// a context.
+pub fn all() -> Answer<Vec<Device>> {
+    let known = known()?;
+    if known.is_empty() {
+        find();
+        return self::known();
+    }
+    Ok(known)
+}
+
+/// Has OpenCL asked for its devices. Without OpenCL there are none.
+fn find() {
+    let _ = gputrail_tool::find_agents();
+}
+
 /// The handle of a device.
 pub fn handle(id: AgentId) -> Answer<AgentHandle> {
     let handle = describe::<Agent>(id)?.handle;
     Ok(AgentHandle { handle })
 }
 
-/// The device with this handle.
+/// The device with this handle. OpenCL is asked for its devices if none that is known has it.
 pub fn found(handle: AgentHandle) -> Answer<Device> {
-    let all = all()?;
     // The runtimes of two devices may use the same handle, which is that of the later one then.
-    let found = all.into_iter().rev().find(|one| one.handle == handle);
-    found.ok_or_else(|| {
+    let of = |all: Vec<Device>| all.into_iter().rev().find(|one| one.handle == handle);
+    if let Some(found) = of(known()?) {
+        return Ok(found);
+    }
+    find();
+    of(known()?).ok_or_else(|| {
         let text = format!(
-            "no device that counts has the handle {:#x}: in OpenCL that is its cl_device_id, and it is known once a context \
-             has been created for it",
+            "no device that counts has the handle {:#x}: in OpenCL that is its cl_device_id",
             handle.handle
         );
         Failure::new(Status::INVALID_AGENT, text)

@@ -1,6 +1,7 @@
 //! Contexts: features of a device, divided into groups whose values come from a kernel, or from what ran between a start
 //! and a stop.
 
+use crate::errors::callee;
 use crate::flight::Flight;
 use crate::handles::{Handles, handle};
 use crate::plan::Plan;
@@ -313,7 +314,8 @@ impl Context {
                 if let Ok(group) = self.group(group as u32) {
                     let _within = within::enter();
                     // SAFETY: the program's function for this, with its argument.
-                    unsafe { handler(group, arg.0) };
+                    let call = || unsafe { handler(group, arg.0) };
+                    callee("rocprofiler_open", *handler as *const ()).call(call);
                 }
             }
             Told::Pool(pool, place) => {

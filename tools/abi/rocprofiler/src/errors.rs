@@ -2,7 +2,7 @@
 
 use crate::types::{Answer, Failure, Status};
 use core::ffi::c_char;
-use gputrail_abi::contained;
+use gputrail_abi::{Callee, contained};
 use std::cell::RefCell;
 use std::ffi::CString;
 use std::mem::ManuallyDrop;
@@ -11,6 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 thread_local! {
     /// Nothing frees the last one of a thread: `OnUnloadTool` asks for it after the thread's values have ended.
     static LAST: RefCell<Option<ManuallyDrop<CString>>> = const { RefCell::new(None) };
+}
+
+/// A function of the tool's, which it has given to the function `set_by`, or which is found by that name.
+pub fn callee(set_by: &'static str, function: *const ()) -> Callee {
+    Callee {
+        library: "librocprofiler64",
+        set_by,
+        function,
+    }
 }
 
 /// Keeps the sentence of a failure for the calling thread.

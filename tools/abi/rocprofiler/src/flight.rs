@@ -1,8 +1,8 @@
 //! Kernels for which the program's callback was called, until they have ended: their times, and the values of their group.
 
 use crate::context::{Context, Value};
+use crate::record::Record;
 use crate::types::DispatchRecord;
-use core::cell::UnsafeCell;
 use gputrail_abi::lock;
 use gputrail_record::{AgentId, Completion, CorrelationId, CounterValue, WorkId};
 use gputrail_tool::counting::PoolEntry;
@@ -12,14 +12,10 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 /// A kernel.
 pub struct Flight {
-    /// Its times, which the program may read at any time.
-    record: UnsafeCell<DispatchRecord>,
-    has_times: bool,
+    /// Its times, which the program may read at any time; none if none are awaited.
+    record: Option<Record>,
     parts: Mutex<Parts>,
 }
-
-// SAFETY: the record is written by one thread, that of the completion; the program knows that its times come then.
-unsafe impl Sync for Flight {}
 
 #[derive(Default)]
 struct Parts {
@@ -42,27 +38,20 @@ static UNCOUNTED: LazyLock<Mutex<HashMap<u64, Arc<Flight>>>> = LazyLock::new(Mut
 impl Flight {
     /// A kernel that is enqueued at `dispatch`. It `has_times` if those are awaited.
     pub fn new(dispatch: u64, has_times: bool) -> Arc<Flight> {
-        let record = DispatchRecord {
-            dispatch,
-            ..DispatchRecord::default()
-        };
+        let record = has_times.then(|| Record::new(dispatch)).flatten();
         Arc::new(Flight {
-            record: record.into(),
-            has_times,
             parts: Mutex::new(Parts {
-                is_timed: !has_times,
+                is_timed: record.is_none(),
                 ..Parts::default()
             }),
+            record,
         })
     }
 
     /// Its times; null if none are awaited.
     pub fn record(&self) -> *const DispatchRecord {
-        if self.has_times {
-            self.record.get()
-        } else {
-            std::ptr::null()
-        }
+        let record = self.record.as_ref();
+        record.map_or(std::ptr::null(), Record::address)
     }
 
     /// Gives the kernel to a group of a context; it is counted in `entry`, if it is counted.
@@ -79,7 +68,7 @@ impl Flight {
 
     /// Awaits its times, once it is enqueued by `call`.
     pub fn await_times(self: &Arc<Self>, call: CorrelationId) {
-        if self.has_times {
+        if self.record.is_some() {
             lock(&CHOSEN).entry(call).or_default().push(self.clone());
         }
     }
@@ -154,14 +143,13 @@ pub fn completed(completion: &Completion) {
     let Some(flight) = flight else {
         return;
     };
-    // SAFETY: this thread alone has taken the kernel from those whose times are awaited.
-    let record = unsafe { &mut *flight.record.get() };
-    record.complete = to_nanos(completion.completed).map_or(0, |time| time.0);
-    // Clocks of devices are converted with a small error, which does not change the order of times.
-    record.complete = record.complete.max(record.dispatch);
-    let (begin, end) = run(completion.agent, completion, record.complete);
-    record.end = end.clamp(record.dispatch, record.complete);
-    record.begin = begin.clamp(record.dispatch, record.end);
+    if let Some(record) = &flight.record {
+        let complete = to_nanos(completion.completed).map_or(0, |time| time.0);
+        // Clocks of devices are converted with a small error, which does not change the order of times.
+        let complete = complete.max(record.dispatch());
+        let (begin, end) = run(completion.agent, completion, complete);
+        record.fill(begin, end, complete);
+    }
     flight.note(|parts| parts.is_timed = true);
 }
 

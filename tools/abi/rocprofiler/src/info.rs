@@ -1,6 +1,7 @@
 //! The counters and metrics of devices.
 
 use crate::agents::{self, Device};
+use crate::errors::callee;
 use crate::types::{
     AgentHandle, Answer, Failure, InfoCallback, InfoData, InfoKind, InfoUnion, MetricInfo, Status,
 };
@@ -135,7 +136,8 @@ pub unsafe fn iterate(
                 of: InfoUnion { metric },
             };
             // SAFETY: `callback` takes an information, all of which is filled in, and `data`; the texts last for ever.
-            let status = unsafe { callback(info, data) };
+            let call = || unsafe { callback(info, data) };
+            let status = callee("rocprofiler_iterate_info", callback as *const ()).call(call);
             if status != Status::SUCCESS {
                 return Err(Failure::new(status, "the callback ended the iteration"));
             }

@@ -23,11 +23,14 @@
 //!
 //! The record of a dispatch has the time of the enqueuing call (`dispatch`), when the kernel began and ended, and when the host
 //! learnt of its end (`complete`). All but the first are 0 until then, and always for kernels that kernels launch. The record
-//! lasts until its group gets another kernel or its context is closed; without a group, until the kernel's end. Tools must not
-//! free it.
+//! belongs to the tool, as with ROCm's library: it lasts until the tool frees it (`free`, or `delete` of C++), which it may when
+//! `complete` is not 0.
+//!
+//! `kernel_code` leads to 256 zeros, the size of HSA's `amd_kernel_code_t`: no kernel has code for HSA.
 
 use crate::agents::{self, Device};
 use crate::context::{self, Context, Theirs};
+use crate::errors::callee;
 use crate::flight::{self, Flight};
 use crate::types::{
     Answer, CallbackData, Failure, Group, Packet, Queue, QueueCallback, QueueCallbacks, Signal,
@@ -46,10 +49,18 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 
+/// Sets the callbacks.
+const SET_BY: &str = "rocprofiler_set_queue_callbacks";
 /// `HSA_PACKET_TYPE_KERNEL_DISPATCH`
 const KERNEL_DISPATCH: u16 = 2;
 /// `HSA_QUEUE_FEATURE_KERNEL_DISPATCH`
 const QUEUE_FEATURE: u32 = 1;
+
+/// The machine code for HSA of each kernel (`amd_kernel_code_t`): none.
+#[repr(C, align(64))]
+struct KernelCode([u8; 256]);
+
+static KERNEL_CODE: KernelCode = KernelCode([0; 256]);
 
 /// The callbacks of the program, and what calls them.
 struct Interception {
@@ -202,7 +213,7 @@ impl Interception {
             return Err(context::refused(error));
         }
         context.trace_to(&self.buffer, &[Kind::KERNEL_DISPATCH])?;
-        for device in agents::all()? {
+        for device in agents::known()? {
             let of = Arc::downgrade(self);
             let choose = move |dispatch: &KernelDispatch| {
                 let entry = of.upgrade()?.choose(&device, dispatch)?;
@@ -243,7 +254,7 @@ impl Interception {
             packet: &raw const packet,
             kernel_name: name(dispatch.kernel).as_ptr(),
             kernel_object: packet.kernel_object,
-            kernel_code: std::ptr::null(),
+            kernel_code: (&raw const KERNEL_CODE).cast(),
             // SAFETY: a call of the system that has no conditions.
             thread_id: unsafe { libc::gettid() } as u32,
             record: kernel.record(),
@@ -257,7 +268,8 @@ impl Interception {
         let status = {
             let _within = within::enter();
             // SAFETY: the program's function for this, which has what its type says.
-            unsafe { call(&raw const data, self.data.0, &raw mut group) }
+            let call_it = || unsafe { call(&raw const data, self.data.0, &raw mut group) };
+            callee(SET_BY, call as *const ()).call(call_it)
         };
         kernel.await_times(work.correlation);
         if status != Status::SUCCESS || group.context.is_null() {
@@ -287,7 +299,8 @@ impl Interception {
         let (known, ()) = of_queue(queue.id, |_| {});
         let _within = within::enter();
         // SAFETY: the program's function for this, and a queue that lasts for ever.
-        unsafe { call(known.queue, self.data.0) };
+        let call_it = || unsafe { call(known.queue, self.data.0) };
+        callee(SET_BY, call as *const ()).call(call_it);
     }
 }
 

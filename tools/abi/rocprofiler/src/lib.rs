@@ -15,7 +15,7 @@
 //! | `rocprofiler_error_string` | the function that failed last on this thread, and what failed; empty before any failure | |
 //! | `rocprofiler_version_major`, `..._minor`, `rocprofiler_major_version`, `rocprofiler_minor_version` | 8, 0 | |
 //! | `rocprofiler_get_info` | the number of counters and metrics of a device, or of all; no device has traces or parameters of traces | `INVALID_AGENT`; `INVALID_ARGUMENT` of kinds that are iterated |
-//! | `rocprofiler_iterate_info`, `rocprofiler_query_info` | counters are basic, metrics have an `expr`. `agent_index` numbers devices in the order in which they became known. The fields of the document's query that are not null or 0 have to be equal; ROCm's query with a kind is an iteration of that kind, and one with a trace's name finds none | `INVALID_AGENT`; `INVALID_ARGUMENT` of kinds that are numbers; what the callback returns, if it is not `SUCCESS` |
+//! | `rocprofiler_iterate_info`, `rocprofiler_query_info` | counters are basic, metrics have an `expr`. `agent_index` numbers devices in the order in which they became known; OpenCL is asked for its devices if none is. The fields of the document's query that are not null or 0 have to be equal; ROCm's query with a kind is an iteration of that kind, and one with a trace's name finds none | `INVALID_AGENT`; `INVALID_ARGUMENT` of kinds that are numbers; what the callback returns, if it is not `SUCCESS` |
 //! | `rocprofiler_open` | a group has the features that are counted in one run of a kernel, each feature in the first group that has room for it. A metric that needs several runs alone has a group of its own, and its kernels are repeated. Without features, a context has the times of a kernel. No queue is created or used. Upper and lower case of names are alike. The `name` of a feature is what is read, as by ROCm's library: the `block` of a `counter` is taken for one | `INVALID_AGENT`; `INVALID_ARGUMENT` of unknown names (the sentence names the nearest one, or the counter that the device lacks), traces, unknown modes, `STANDALONE` without `queue` or `CREATEQUEUE`, `CREATEQUEUE` without `STANDALONE` or `queue_depth`; `ERROR` if `SINGLEGROUP` does not suffice |
 //! | `rocprofiler_get_agent` | the device of a context; not in the document | |
 //! | `rocprofiler_close` | also while a kernel runs, whose values are lost then, and in callbacks | `INVALID_ARGUMENT` of a context of a pool |
@@ -41,6 +41,7 @@
 //! | `rocprofiler_add_feature`, `rocprofiler_features_set_open` | not available: nothing in the API makes a set of features | `ERROR` |
 //! | `rocprofiler_queue_create_profiled`, `rocprofiler_set_hsa_callbacks` | not available: there is no HSA runtime | `ERROR` |
 //! | `OnLoadTool`, `OnLoadToolProp`, `OnUnloadTool` | functions of the tool, which the library calls | |
+//! | `OnLoad`, `OnUnload` | what an HSA runtime calls that `HSA_TOOLS_LIB` has load the library: `false` if no tool can work | |
 //!
 //! The programs of `tests/programs/abi` call each function and provoke each status, in the document's form (`rocprofiler.c`), in
 //! ROCm's (`rocprofiler_published.c`), and without gputrail's library (`threads.c`). They do not provoke `NOT_INITIALIZED` of an
@@ -57,6 +58,7 @@ mod intercept;
 mod load;
 mod plan;
 mod pool;
+mod record;
 mod settings;
 mod time;
 mod types;

@@ -3,8 +3,9 @@
 //! Linked, opened or preloaded, it prepares gputrail when it is loaded. As a tool of gputrail (`gputrail record --tool`) it
 //! finds that prepared. Then it loads the tool that `ROCP_TOOL_LIB` names.
 
+use crate::errors::{self, callee};
 use crate::types::{Answer, Failure, Settings, Status};
-use crate::{errors, rocprofiler_version_major, settings};
+use crate::{rocprofiler_version_major, settings};
 use core::ffi::{CStr, c_void};
 use gputrail_abi::UserLibrary;
 use gputrail_tool::{Finaliser, Tool};
@@ -112,20 +113,24 @@ fn load_tool() -> bool {
     if !with_settings.is_null() {
         // SAFETY: a tool's function of this name has this type.
         let load = unsafe {
-            core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut Settings)>(with_settings)
+            core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(*mut Settings)>(
+                with_settings,
+            )
         };
         // Tools may be built with more properties than there are here.
         #[repr(C)]
         struct Room(Settings, [u64; 64]);
         let mut room = Room(settings::get(), [0; 64]);
         // SAFETY: the tool's function for this, with room for the properties.
-        unsafe { load((&raw mut room).cast()) };
+        let call = || unsafe { load((&raw mut room).cast()) };
+        callee("OnLoadToolProp", load as *const ()).call(call);
         settings::set(room.0);
     } else if !without.is_null() {
         // SAFETY: a tool's function of this name has this type.
-        let load = unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(without) };
+        let load =
+            unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn()>(without) };
         // SAFETY: the tool's function for this.
-        unsafe { load() };
+        callee("OnLoadTool", load as *const ()).call(|| unsafe { load() });
     } else {
         let text = format!(
             "{} has neither OnLoadTool nor OnLoadToolProp",
@@ -142,13 +147,48 @@ extern "C" fn unload() {
     let unload = UNLOAD.swap(std::ptr::null_mut(), Ordering::AcqRel);
     if !unload.is_null() {
         // SAFETY: a tool's function of this name has this type.
-        let unload = unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(unload) };
+        let unload =
+            unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn()>(unload) };
         // SAFETY: the tool's function for this.
-        unsafe { unload() };
+        callee("OnUnloadTool", unload as *const ()).call(|| unsafe { unload() });
     }
 }
 
 /// Tells the user that a tool is not loaded.
 fn message(text: &str) {
     errors::message(Failure::state(format!("{TOOL_VARIABLE}: {text}")));
+}
+
+/// The priority by which an HSA runtime orders its tools, as that of ROCm's library.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static HSA_AMD_TOOL_PRIORITY: u32 = 25;
+
+/// Called by an HSA runtime that the variable `HSA_TOOLS_LIB` has load the library. It answers whether the tool is loaded: `false`
+/// tells the runtime that this tool has failed, and the program goes on. The functions of HSA, and the names of tools that have failed
+/// before, are not used: kernels are those of OpenCL.
+///
+/// It is called within the program's first call of HSA. On a machine with ROCm that is within the first call of OpenCL, which is too
+/// late, unless the library is preloaded or linked as well.
+#[unsafe(no_mangle)]
+pub extern "C" fn OnLoad(
+    _table: *mut c_void,
+    _runtime_version: u64,
+    _failed_tool_count: u64,
+    _failed_tool_names: *const *const core::ffi::c_char,
+) -> bool {
+    gputrail_abi::contained(|| match prepared() {
+        Ok(()) => true,
+        Err(failure) => {
+            message(&failure.text);
+            false
+        }
+    })
+    .unwrap_or(false)
+}
+
+/// Called by an HSA runtime when it ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn OnUnload() {
+    gputrail_abi::contained(|| unload());
 }

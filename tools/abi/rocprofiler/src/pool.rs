@@ -1,6 +1,7 @@
 //! Pools of contexts with the same features, each with memory for the program.
 
 use crate::context::{CONTEXTS, Context, Theirs, Told, names};
+use crate::errors::callee;
 use crate::handles::{Handles, handle};
 use crate::types::{
     Answer, Failure, Feature, Handle, PoolEntry, PoolProperties, PoolVisitor, Status,
@@ -225,7 +226,8 @@ impl Pool {
         let is_done = {
             let _within = within::enter();
             // SAFETY: the program's function for this, an entry and its argument.
-            unsafe { handler(&raw const entry, self.arg.0) }
+            let call = || unsafe { handler(&raw const entry, self.arg.0) };
+            callee("rocprofiler_pool_open", handler as *const ()).call(call)
         };
         let is_kept = {
             let mut stages = lock(&self.stages);
@@ -267,7 +269,8 @@ impl Pool {
         for place in self.those(|stage| stage != Stage::Free) {
             let mut entry = self.entry(place);
             // SAFETY: `visit` takes an entry and `data`; the entry is our own and lives until it returns.
-            let status = unsafe { visit(&raw mut entry, data) };
+            let call = || unsafe { visit(&raw mut entry, data) };
+            let status = callee("rocprofiler_pool_iterate", visit as *const ()).call(call);
             if status != Status::SUCCESS {
                 return Err(Failure::new(status, "the callback ended the iteration"));
             }

@@ -198,7 +198,7 @@ pub union InfoQuery {
 }
 
 /// A callback that gets information.
-pub type InfoCallback = unsafe extern "C" fn(info: InfoData, data: *mut c_void) -> Status;
+pub type InfoCallback = unsafe extern "C-unwind" fn(info: InfoData, data: *mut c_void) -> Status;
 
 /// A parameter of a trace (`rocprofiler_parameter_t`).
 #[derive(Copy, Clone, Debug)]
@@ -277,7 +277,7 @@ pub struct Group {
 
 /// A callback on a context whose data is ready (`rocprofiler_handler_t`). ROCm's returns a `bool` that means nothing, and the
 /// document's (`rocprofiler_context_callback_t`) returns nothing: no result is read, so that this is the type of both.
-pub type ContextHandler = unsafe extern "C" fn(group: Group, arg: *mut c_void);
+pub type ContextHandler = unsafe extern "C-unwind" fn(group: Group, arg: *mut c_void);
 
 /// Properties of a context (`rocprofiler_properties_t`).
 #[derive(Copy, Clone, Debug)]
@@ -312,21 +312,22 @@ pub struct CallbackData {
     pub packet: *const Packet,
     pub kernel_name: *const c_char,
     pub kernel_object: u64,
-    /// The machine code for HSA (`amd_kernel_code_t`): null, since no kernel has any.
+    /// The machine code for HSA (`amd_kernel_code_t`): zeros, since no kernel has any.
     pub kernel_code: *const c_void,
     pub thread_id: u32,
     pub record: *const DispatchRecord,
 }
 
 /// A callback on dispatches (`rocprofiler_callback_t`).
-pub type DispatchCallback = unsafe extern "C" fn(
+pub type DispatchCallback = unsafe extern "C-unwind" fn(
     data: *const CallbackData,
     user_data: *mut c_void,
     group: *mut Group,
 ) -> Status;
 
 /// A callback on queues that are created or destroyed.
-pub type QueueCallback = unsafe extern "C" fn(queue: *mut Queue, data: *mut c_void) -> Status;
+pub type QueueCallback =
+    unsafe extern "C-unwind" fn(queue: *mut Queue, data: *mut c_void) -> Status;
 
 /// Callbacks on queues (`rocprofiler_queue_callbacks_t`).
 #[derive(Copy, Clone, Debug)]
@@ -346,10 +347,12 @@ pub struct PoolEntry {
 }
 
 /// A callback on entries whose kernels have ended (`rocprofiler_pool_handler_t`).
-pub type PoolHandler = unsafe extern "C" fn(entry: *const PoolEntry, arg: *mut c_void) -> bool;
+pub type PoolHandler =
+    unsafe extern "C-unwind" fn(entry: *const PoolEntry, arg: *mut c_void) -> bool;
 
 /// A callback on the entries of a pool.
-pub type PoolVisitor = unsafe extern "C" fn(entry: *mut PoolEntry, data: *mut c_void) -> Status;
+pub type PoolVisitor =
+    unsafe extern "C-unwind" fn(entry: *mut PoolEntry, data: *mut c_void) -> Status;
 
 /// Properties of a pool (`rocprofiler_pool_properties_t`).
 #[derive(Copy, Clone, Debug)]
@@ -362,8 +365,11 @@ pub struct PoolProperties {
 }
 
 /// A callback on the data of traces (`hsa_ven_amd_aqlprofile_data_callback_t`).
-pub type TraceCallback =
-    unsafe extern "C" fn(kind: c_int, data: *mut c_void, callback_data: *mut c_void) -> Status;
+pub type TraceCallback = unsafe extern "C-unwind" fn(
+    kind: c_int,
+    data: *mut c_void,
+    callback_data: *mut c_void,
+) -> Status;
 
 /// The result of a function, or why it failed.
 pub type Answer<T = ()> = Result<T, Failure>;

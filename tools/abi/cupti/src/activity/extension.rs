@@ -45,7 +45,8 @@ pub fn enable(kind: ActivityKind, context: Option<ContextId>, on: bool) -> Answe
         | ActivityKind::PC_SAMPLING_RECORD_INFO
         | ActivityKind::INSTRUCTION_CORRELATION => sampling::enable(kind, context, on),
         // Profilers make those of events and metrics themselves.
-        _ => Err(CUptiResult::NOT_COMPATIBLE),
+        _ if on => Err(CUptiResult::NOT_COMPATIBLE),
+        _ => Err(CUptiResult::INVALID_KIND),
     }
 }
 

@@ -9,12 +9,12 @@
 //! | `MEMCPY2` | copies between devices. Of one context, too |
 //! | `MEMSET` | fills. Of one context, too |
 //! | `KERNEL`, `CONCURRENT_KERNEL` | `CUpti_ActivityKernel4`. Kernels run as they do without: none is serialized. If both are enabled, records are of the second kind. Of one context, too |
-//! | `CDP_KERNEL` | kernels that kernels have launched, of the simulated GPU: they come with `KERNEL` and `CONCURRENT_KERNEL`, so that a program has to look at the kind of each record; `NOT_COMPATIBLE` alone |
+//! | `CDP_KERNEL` | kernels that kernels have launched, of the simulated GPU: they come with `CONCURRENT_KERNEL`, so that a program has to look at the kind of each record; `NOT_COMPATIBLE` alone |
 //! | `DRIVER`, `RUNTIME` | `cbid` is that of callbacks |
 //! | `DEVICE`, `DEVICE_ATTRIBUTE` | each device once. Compute capability is 0.0; attributes that are not known are 0, or have no record. `uuid` is the PCI address as text where the runtime has no id |
 //! | `CONTEXT`, `STREAM`, `MODULE`, `FUNCTION` | each object once, with the next records that are delivered. Modules have no `cubin`: the callback has it |
 //! | `NAME` | devices, threads, contexts and streams that have a name, and again when it changes; at a flush |
-//! | `MARKER`, `MARKER_DATA` | moments and both ends of ranges; values of counters and names of resources have none. A payload that is a text is its address |
+//! | `MARKER`, `MARKER_DATA` | moments and both ends of ranges; those of NVTX's locks have the flags `SYNC_ACQUIRE` (the wait begins), `..._SUCCESS` and `..._FAILED` (it ends) and `SYNC_RELEASE` (the hold ends), too; values of counters and names of resources have none. A payload that is a text is its address |
 //! | `OVERHEAD` | compilers, and gputrail's own |
 //! | `PREEMPTION` | of the simulated GPU |
 //! | `ENVIRONMENT` | where a driver tells it: of the simulated GPU with `gputrail demo --environment-period 5ms` |
@@ -25,7 +25,9 @@
 //! | `MEMORY` | each allocation when it is freed; at a forced flush also those that live, whose end is 0 |
 //! | `PCIE` | devices whose link is known: no bridges |
 //! | `NVLINK` | links of known devices to each other; `NOT_COMPATIBLE` where there are none, as in OpenCL |
-//! | `OPENACC_DATA`, `OPENACC_LAUNCH`, `OPENACC_OTHER`, `OPENMP` | `NOT_COMPATIBLE`: no runtime of these is observed |
+//! | `EVENT`, `METRIC` and their like | `NOT_COMPATIBLE`, and `INVALID_KIND` when they are disabled: profilers make them of what they read |
+//! | `OPENACC_DATA`, `OPENACC_LAUNCH`, `OPENACC_OTHER` | what a runtime tells after `cuptiOpenACCInitialize`, at its end. Devices, contexts and streams are 0. With `EXTERNAL_CORRELATION`, calls within have the record's `externalId` |
+//! | `OPENMP` | what a runtime tells after `cuptiOpenMpInitialize`: parallel regions, threads, waits at barriers and for tasks; no tasks and idle threads |
 
 use crate::result::{Answer, CUptiResult};
 

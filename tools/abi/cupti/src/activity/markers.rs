@@ -6,7 +6,7 @@ use super::sink;
 use super::wanted::is_anywhere;
 use crate::text;
 use core::ffi::c_char;
-use gputrail_record::{Marker, MarkerKind, PayloadKind, StringId, ThreadId};
+use gputrail_record::{LockStep, Marker, MarkerKind, PayloadKind, StringId, ThreadId};
 use gputrail_tool::string;
 use std::collections::HashMap;
 
@@ -14,6 +14,13 @@ use std::collections::HashMap;
 const INSTANT: u32 = 1 << 0;
 const START: u32 = 1 << 1;
 const END: u32 = 1 << 2;
+/// `CUPTI_ACTIVITY_FLAG_MARKER_SYNC_ACQUIRE`, `_ACQUIRE_SUCCESS`, `_ACQUIRE_FAILED` and `_RELEASE`, by a marker's step.
+const SYNC: [(LockStep, u32); 4] = [
+    (LockStep::Acquire, 1 << 3),
+    (LockStep::Success, 1 << 4),
+    (LockStep::Failed, 1 << 5),
+    (LockStep::Release, 1 << 6),
+];
 /// In the id of a pushed range: it nests with those of all domains.
 const NESTS_IN_ALL: u64 = 1 << 31;
 /// The most ranges of a thread that are kept, and ranges that were started.
@@ -75,7 +82,9 @@ impl Markers {
             _ => return,
         };
         if is_anywhere(ActivityKind::MARKER) {
-            put_marker(marker, flags, id);
+            let is_it = |(step, _): &&(LockStep, u32)| *step as u16 == marker.external_kind;
+            let of_lock = SYNC.iter().find(is_it).map_or(0, |(_, flag)| *flag);
+            put_marker(marker, flags | of_lock, id);
         }
         if is_anywhere(ActivityKind::MARKER_DATA) && flags != END {
             put_data(marker, id);
@@ -145,7 +154,7 @@ mod tests {
     /// The flags and numbers of the markers that the program got.
     static GOT: Mutex<Vec<(u32, u32)>> = Mutex::new(Vec::new());
 
-    unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
+    unsafe extern "C-unwind" fn request(buffer: *mut *mut u8, size: *mut usize, most: *mut usize) {
         let memory: &'static mut [u64] = Box::leak(vec![0; 64].into_boxed_slice());
         // SAFETY: places for the answers.
         unsafe {
@@ -155,7 +164,13 @@ mod tests {
         }
     }
 
-    unsafe extern "C" fn complete(_: CUcontext, _: u32, buffer: *mut u8, _: usize, valid: usize) {
+    unsafe extern "C-unwind" fn complete(
+        _: CUcontext,
+        _: u32,
+        buffer: *mut u8,
+        _: usize,
+        valid: usize,
+    ) {
         assert_eq!(valid, size_of::<Marker2>());
         // SAFETY: one record, as was requested.
         let record = unsafe { buffer.cast::<Marker2>().read() };

@@ -3,12 +3,15 @@
 //! A buffer of gputrail is translated on the thread that delivers it ([`translate`]), into the program's buffers ([`sink`]).
 
 mod announce;
+mod directives;
 mod environment;
 mod extension;
 mod kind;
 mod links;
 mod markers;
 mod memory;
+mod openacc;
+mod openmp;
 pub mod record;
 mod service;
 mod sink;

@@ -2,7 +2,7 @@
 
 use super::kind::ActivityKind;
 use super::translate::Translator;
-use super::{announce, extension, sink, wanted};
+use super::{announce, directives, extension, sink, wanted};
 use crate::result::{Answer, CUptiResult};
 use gputrail_abi::lock;
 use gputrail_buffer::QueuePlace;
@@ -112,6 +112,7 @@ pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer
     });
     let has_records = SOURCES.iter().any(is_made)
         || OBJECTS.contains(&kind)
+        || directives::KINDS.contains(&kind)
         || kind == ActivityKind::EXTERNAL_CORRELATION;
     let possible = match within {
         Some(_) => of_context,

@@ -2,6 +2,7 @@
 //! or flushed.
 
 use super::record::ActivityRecord;
+use crate::load::callee;
 use crate::objects::CUcontext;
 use gputrail_abi::lock;
 use std::cell::Cell;
@@ -9,9 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `CUpti_BuffersCallbackRequestFunc`
-pub type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
+pub type Request = unsafe extern "C-unwind" fn(*mut *mut u8, *mut usize, *mut usize);
 /// `CUpti_BuffersCallbackCompleteFunc`
-pub type Complete = unsafe extern "C" fn(CUcontext, u32, *mut u8, usize, usize);
+pub type Complete = unsafe extern "C-unwind" fn(CUcontext, u32, *mut u8, usize, usize);
 
 /// Records begin at multiples of this.
 pub const ALIGNMENT: usize = 8;
@@ -110,9 +111,9 @@ pub fn take_dropped() -> u64 {
 }
 
 /// Calls a function of the program's.
-fn calling(work: impl FnOnce()) {
+fn calling(function: *const (), work: impl FnOnce()) {
     WITHIN.set(true);
-    work();
+    callee("cuptiActivityRegisterCallbacks", function).call(work);
     WITHIN.set(false);
 }
 
@@ -146,7 +147,8 @@ impl State {
         };
         let (mut memory, mut size, mut most) = (std::ptr::null_mut(), 0, 0);
         // SAFETY: the program's function for this, with places for its answers.
-        calling(|| unsafe { (functions.request)(&raw mut memory, &raw mut size, &raw mut most) });
+        let call = || unsafe { (functions.request)(&raw mut memory, &raw mut size, &raw mut most) };
+        calling(functions.request as *const (), call);
         if memory.is_null() {
             return;
         }
@@ -173,6 +175,7 @@ impl State {
             memory, size, used, ..
         } = buffer;
         // SAFETY: the program's function for this, with the memory that it has given.
-        calling(|| unsafe { (functions.complete)(context, 0, memory, size, used) });
+        let call = || unsafe { (functions.complete)(context, 0, memory, size, used) };
+        calling(functions.complete as *const (), call);
     }
 }

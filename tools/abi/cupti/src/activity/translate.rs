@@ -112,7 +112,10 @@ impl Translator {
             return;
         };
         match child {
-            Some(child) => self.child(kernel, times, &child),
+            Some(child) if kind == ActivityKind::CONCURRENT_KERNEL => {
+                self.child(kernel, times, &child)
+            }
+            Some(_) => {}
             None => self.dispatch(kind, kernel, times),
         }
     }

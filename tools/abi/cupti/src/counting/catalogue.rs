@@ -2,6 +2,7 @@
 //!
 //! Devices with the same counters are a family. A family has one id for each domain, event and metric.
 
+use super::document;
 use crate::objects::{self, CUdevice};
 use crate::result::{Answer, CUptiResult};
 use gputrail_abi::lock;
@@ -150,6 +151,7 @@ pub fn of_agent(agent: AgentId) -> Answer<Arc<Family>> {
         return Ok(known);
     }
     // Outside of the lock, since they call the library.
+    document::add();
     let counters = match counters(agent) {
         Ok(counters) => counters,
         Err(error) if error.status == Status::NO_SUCH_AGENT => Vec::new(),

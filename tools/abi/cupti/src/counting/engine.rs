@@ -1,8 +1,8 @@
 //! What counts the events of enabled groups.
 //!
-//! One context of gputrail counts on all devices. For groups that count while kernels run, it asks for the counters of each
-//! kernel, and the answer is what the enabled groups of the kernel's context need. For groups that count all the time it reads
-//! the device at a period that ends when a group is read.
+//! One context of gputrail counts on all devices. For groups of a context, it asks for the counters of each
+//! kernel, and the answer is what the enabled groups of the kernel's context need. For groups of a device that count all the time it
+//! reads the device at a period that ends when a group is read.
 
 use super::groups::{EventGroup, Group, Mode, Table, table};
 use crate::result::{Answer, CUptiResult};
@@ -181,12 +181,12 @@ fn count_period(value: &CounterValue) {
     let manners = &table.manners;
     let counts = |group: &&mut Group| {
         let manner = manners.get(&group.context).copied().unwrap_or_default();
-        group.is_enabled && group.agent == value.agent && manner.mode == Mode::Continuous
+        group.is_enabled && group.agent == value.agent && group.is_of_device(manner.mode)
     };
     count(value, table.groups.values_mut().filter(counts));
 }
 
-/// Takes the values of a kernel in the place of those of the kernel before.
+/// Takes the values of a kernel: in the place of those of the kernel before, or in the continuous mode beside them.
 fn count_kernel(values: &[CounterValue]) {
     let Some(first) = values.first() else {
         return;
@@ -195,13 +195,16 @@ fn count_kernel(values: &[CounterValue]) {
     let Some(context) = table.ended(first.correlation) else {
         return;
     };
-    if table.manner(context).mode != Mode::Kernel {
-        return;
-    }
+    let mode = table.manner(context).mode;
     let of = |group: &&mut Group| {
-        group.is_enabled && group.context == context && group.agent == first.agent
+        group.is_enabled
+            && group.context == context
+            && group.agent == first.agent
+            && !group.is_of_device(mode)
     };
-    table.groups.values_mut().filter(of).for_each(Group::clear);
+    if mode == Mode::Kernel {
+        table.groups.values_mut().filter(of).for_each(Group::clear);
+    }
     for value in values {
         count(value, table.groups.values_mut().filter(of));
     }
@@ -242,12 +245,11 @@ impl Plan {
         for group in &enabled {
             let (agent, context) = (group.agent, group.context);
             let manner = table.manner(context);
-            let way = match manner.mode {
-                Mode::Kernel => Way::Kernels,
-                Mode::Continuous => {
-                    let of = |one: &&&Group| {
-                        one.agent == agent && table.manner(one.context).mode == Mode::Continuous
-                    };
+            let is_of_device = |one: &Group| one.is_of_device(table.manner(one.context).mode);
+            let way = match is_of_device(group) {
+                false => Way::Kernels,
+                true => {
+                    let of = |one: &&&Group| one.agent == agent && is_of_device(one);
                     Way::Always(names(enabled.iter().filter(of).copied()))
                 }
             };
@@ -255,7 +257,7 @@ impl Plan {
                 return Err(CUptiResult::NOT_COMPATIBLE);
             }
             let is_new = plan.kernels.iter().all(|(of, ..)| *of != (agent, context));
-            if manner.mode == Mode::Kernel && is_new {
+            if !is_of_device(group) && is_new {
                 let of = |one: &&&Group| one.agent == agent && one.context == context;
                 let names = names(enabled.iter().filter(of).copied());
                 plan.kernels

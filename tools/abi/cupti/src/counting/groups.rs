@@ -22,9 +22,9 @@ pub const INVALID: u64 = u64::MAX - 1;
 /// When the groups of a context count.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// All the time, whatever runs on the device.
+    /// All the time: values add up until they are read.
     Continuous,
-    /// While kernels of the context run.
+    /// Each kernel of the context from 0.
     Kernel,
 }
 
@@ -48,6 +48,17 @@ impl Default for Manner {
     }
 }
 
+/// The extent of what a group counts (`CUpti_EventProfilingScope`).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Scope {
+    /// The kernels of its context.
+    #[default]
+    Context = 0,
+    /// In the continuous mode all that its device does; otherwise as above.
+    Device = 1,
+}
+
 /// A group.
 #[derive(Debug)]
 pub struct Group {
@@ -59,12 +70,18 @@ pub struct Group {
     /// Whether the values of all instances of the domain are read, in the place of those of the first one.
     pub all_instances: bool,
     pub user_data: usize,
+    pub scope: Scope,
     pub is_enabled: bool,
     /// Of each event the values of all instances.
     values: Vec<Vec<u64>>,
 }
 
 impl Group {
+    /// Whether it counts all that its device does, where its context counts in `mode`.
+    pub fn is_of_device(&self, mode: Mode) -> bool {
+        mode == Mode::Continuous && self.scope == Scope::Device
+    }
+
     /// The place of the domain of its events, if it has any.
     pub fn domain(&self) -> Option<usize> {
         self.events
@@ -228,6 +245,7 @@ impl Table {
             events: Vec::new(),
             all_instances: false,
             user_data: 0,
+            scope: Scope::default(),
             is_enabled: false,
             values: Vec::new(),
         };

@@ -10,6 +10,7 @@
 
 pub mod catalogue;
 pub mod device;
+pub mod document;
 pub mod engine;
 pub mod groups;
 pub mod replay;

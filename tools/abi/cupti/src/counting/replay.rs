@@ -1,5 +1,6 @@
 //! The program's function that is called after each run of a kernel that runs several times.
 
+use crate::load::callee;
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use gputrail_abi::{kept, lock};
@@ -8,7 +9,7 @@ use gputrail_tool::{Callback, Context, Subscriber, operation};
 use std::sync::Mutex;
 
 /// `CUpti_KernelReplayUpdateFunc`.
-pub type UpdateFunction = unsafe extern "C" fn(*const c_char, c_int, *mut c_void);
+pub type UpdateFunction = unsafe extern "C-unwind" fn(*const c_char, c_int, *mut c_void);
 
 #[derive(Copy, Clone)]
 struct Told {
@@ -39,7 +40,12 @@ pub fn subscribe(function: Option<UpdateFunction>, data: *mut c_void) -> Answer 
             let name = kept(&callback.kernel_name().unwrap_or_default());
             let done = callback.passes_done() as c_int;
             // SAFETY: the program's function for this, with its data; a text that lasts for ever.
-            unsafe { (told.function)(name.as_ptr(), done, told.data) };
+            let call = || unsafe { (told.function)(name.as_ptr(), done, told.data) };
+            callee(
+                "cuptiKernelReplaySubscribeUpdate",
+                told.function as *const (),
+            )
+            .call(call);
         }
     })?;
     context.start()?;

@@ -1,9 +1,8 @@
 //! Groups of events, and their sets.
 
-use super::{SCOPE_CONTEXT, SCOPE_DEVICE};
 use crate::counting::catalogue;
 use crate::counting::engine;
-use crate::counting::groups::{EventGroup, of_context, table};
+use crate::counting::groups::{EventGroup, Scope, of_context, table};
 use crate::counting::sets::{self, EventGroupSet, EventGroupSets};
 use crate::counting::values::{read_array, write_whole};
 use crate::objects::CUcontext;
@@ -84,7 +83,7 @@ pub unsafe extern "C" fn cuptiEventGroupGetAttribute(
                 // _INSTANCE_COUNT
                 5 => write_attribute(size, value, group.instances()),
                 // _PROFILING_SCOPE
-                6 => write_attribute(size, value, SCOPE_CONTEXT),
+                6 => write_attribute(size, value, group.scope as u32),
                 _ => Err(CUptiResult::INVALID_PARAMETER),
             }
         }
@@ -130,14 +129,17 @@ pub unsafe extern "C" fn cuptiEventGroupSetAttribute(
             // _USER_DATA
             // SAFETY: as above.
             2 => group.user_data = unsafe { attribute::<usize>(size, value) }?,
-            // _PROFILING_SCOPE: all events are those of a context, which the attribute does not change
+            // _PROFILING_SCOPE: that of all events is both
             6 => {
-                if !matches!(number()?, SCOPE_CONTEXT | SCOPE_DEVICE) {
-                    return Err(CUptiResult::INVALID_PARAMETER);
-                }
+                let scope = match number()? {
+                    0 => Scope::Context,
+                    1 => Scope::Device,
+                    _ => return Err(CUptiResult::INVALID_PARAMETER),
+                };
                 if !group.events.is_empty() {
                     return Err(CUptiResult::INVALID_OPERATION);
                 }
+                group.scope = scope;
             }
             _ => return Err(CUptiResult::INVALID_PARAMETER),
         }
