@@ -501,7 +501,7 @@ fn databases_of_nvprof_and_rocprof_become_sound_traces() {
         ("nvprof/profile.sql", "2 calls, 1 kernel, 1 copy"),
         ("rocprof/results.sql", "2 calls, 1 kernel, 1 copy"),
     ] {
-        let database = dir.join(statements.replace('/', "-") + ".db");
+        let database = dir.join(&(statements.replace('/', "-") + ".db"));
         let mut python = Command::new("python3");
         python.arg(repository("tests/import/databases.py"));
         python.arg(&database);
