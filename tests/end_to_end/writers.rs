@@ -22,12 +22,19 @@ fn a_training_step_on_an_npu_is_whole() {
     let dir = TestDir::new();
     let file = ascend("trace_view.json.gz");
     let ended = well(&mut dir.gputrail(["convert", &file, "-o", "out.pftrace"]));
-    assert!(!ended.stderr.contains("not in the output"), "{}", ended.stderr);
+    assert!(
+        !ended.stderr.contains("not in the output"),
+        "{}",
+        ended.stderr
+    );
     well(&mut dir.gputrail(["check", "out.pftrace"]));
     let mut trace = Trace::open(dir.join("out.pftrace"));
     trace.assert_sound();
     assert_eq!(trace.value::<i64>("select count(*) from gpu_slice"), 276);
-    assert_eq!(trace.value::<i64>("select sum(dur) from gpu_slice"), 1_790_457);
+    assert_eq!(
+        trace.value::<i64>("select sum(dur) from gpu_slice"),
+        1_790_457
+    );
     let sql = "select count(*) from args \
         where flat_key = 'gpu_correlation.render_stage_submission_event_ids'";
     assert_eq!(trace.value::<i64>(sql), 274);
