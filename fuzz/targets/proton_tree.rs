@@ -8,9 +8,18 @@ use libfuzzer_sys::fuzz_target;
 
 /// Pieces of such files.
 const PIECES: [&str; 12] = [
-    "[", "]", "{", "}", ",", ":", "\"children\":[", "\"frame\":{\"name\":\"k\"}",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ":",
+    "\"children\":[",
+    "\"frame\":{\"name\":\"k\"}",
     "\"metrics\":{\"count\":2,\"time (ns)\":30,\"flops\":1e9}",
-    "\"CUDA\":{\"0\":{\"arch\":\"90\"}}", "\"", "null",
+    "\"CUDA\":{\"0\":{\"arch\":\"90\"}}",
+    "\"",
+    "null",
 ];
 
 fuzz_target!(|data: &[u8]| {
@@ -23,7 +32,11 @@ fuzz_target!(|data: &[u8]| {
     };
     let tree = ProtonTree::parse(Path::new("tree.hatchet"), &text);
     for finding in &tree.findings {
-        assert!(finding.offset.is_none_or(|offset| offset <= text.len() as u64));
+        assert!(
+            finding
+                .offset
+                .is_none_or(|offset| offset <= text.len() as u64)
+        );
     }
     assert_eq!(tree.inclusive().len(), tree.nodes.len());
     for (place, node) in tree.nodes.iter().enumerate() {

@@ -50,7 +50,7 @@ pub struct ProtonTree {
     pub nodes: Vec<ProtonNode>,
     /// Its devices with their properties in JSON.
     pub devices: Vec<(String, String)>,
-    /// What could not be read.
+    /// The parts that could not be read.
     pub findings: Vec<ImportFinding>,
 }
 
@@ -76,7 +76,7 @@ impl ProtonTree {
     ///
     /// # Errors
     ///
-    /// Those of reading the file. What is wrong in it is a finding.
+    /// Errors of reading the file. Damage in it is a finding.
     pub fn open(path: &Path) -> io::Result<Option<ProtonTree>> {
         let source = InputFile::open(path)?;
         if !is_file(source.head()) {
@@ -137,7 +137,7 @@ impl ProtonTree {
     }
 }
 
-/// What was found, and what was expected.
+/// The text that was found, and the expectation.
 type TreeError = (String, &'static str);
 
 /// A value whose end has not come.

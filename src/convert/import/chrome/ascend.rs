@@ -28,7 +28,7 @@ pub(super) const OPERATOR_ARROW: &str = "async_npu";
 const ROW_BITS: u32 = 10;
 const HOST_ROW: i64 = 31;
 
-/// What has been learned from the events of CANN.
+/// Facts learned from the events of CANN.
 #[derive(Debug, Default)]
 pub(super) struct AscendState {
     /// Whether there are tasks.

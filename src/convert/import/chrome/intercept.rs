@@ -30,7 +30,7 @@ const QUEUED: &str = " (Queued)";
 const SUBMITTED: &str = " (Submitted)";
 const EXECUTION: &str = " (Execution)";
 
-/// What has been learned from a file.
+/// Facts learned from a file.
 #[derive(Debug, Default)]
 pub(super) struct InterceptState {
     /// The processes of calls and commands.

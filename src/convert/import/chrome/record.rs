@@ -20,7 +20,7 @@ pub(super) enum StoredKind {
     Begin,
     /// The end of such a slice.
     End,
-    /// What a table says of the work or slice that begins at the same time.
+    /// A row of a table about the work or slice that begins at the same time.
     Detail,
 }
 

@@ -68,7 +68,7 @@ impl Reworded {
     }
 }
 
-/// What has been learned about the writers of a file.
+/// Facts learned about the writers of a file.
 #[derive(Debug, Default)]
 pub(super) struct WriterState {
     pub ascend: AscendState,

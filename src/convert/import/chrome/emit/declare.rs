@@ -55,7 +55,7 @@ struct Declaration {
     order: Option<i32>,
     /// The device and stream, of lanes of devices.
     device: Option<(i64, i64)>,
-    /// What stands in front of the names of its counters.
+    /// The words in front of the names of its counters.
     counters: String,
     /// The first row.
     track: Option<TrackIndex>,
@@ -95,7 +95,7 @@ impl Declared {
         self.lanes[lane].device
     }
 
-    /// What stands in front of the names of counters of the lane.
+    /// The words in front of the names of counters of the lane.
     pub fn counters(&self, lane: usize) -> &str {
         &self.lanes[lane].counters
     }

@@ -9,7 +9,7 @@ use super::Lines;
 use crate::import::{Inputs, Report};
 use gputrail_trace::model::{Agent, AgentIndex, Call, Consumer, Producer, Queue, QueueIndex, Work};
 
-/// What [`Lines`] leaves out.
+/// The parts of a stream that [`Lines`] leaves out.
 #[derive(Default)]
 struct Further(Vec<String>);
 
