@@ -4,6 +4,7 @@
 mod abi;
 mod abi_cupti;
 mod abi_cupti_counting;
+mod answers;
 mod bad_input;
 mod building;
 mod c_api;
