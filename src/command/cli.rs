@@ -1,5 +1,6 @@
 //! The command line, parsed by clap, and its help, which starts with examples.
 
+pub mod answers;
 pub mod contents;
 pub mod convert;
 pub mod counters;
@@ -8,7 +9,9 @@ pub mod help;
 pub mod kernels;
 pub mod merge;
 pub mod record;
+pub mod summary;
 
+use self::answers::{Advise, Diff};
 use self::convert::Convert;
 use self::counters::Counters;
 use self::demo::Demo;
@@ -16,8 +19,8 @@ use self::help::*;
 use self::kernels::sampling_method;
 use self::merge::Merge;
 use self::record::Record;
+use self::summary::Summary;
 use crate::apis::ApiName;
-use crate::tables::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gputrail_record::SamplingMethod;
 use std::ffi::OsString;
@@ -52,6 +55,8 @@ pub enum Command {
     Info(Info),
     Check(Check),
     Summary(Summary),
+    Advise(Advise),
+    Diff(Diff),
     Hotspots(Hotspots),
     Library(Library),
     /// Show the help of a verb, or a page of the documentation; without a topic, the list of pages
@@ -170,23 +175,6 @@ pub struct Check {
     pub trace: PathBuf,
 }
 
-/// Show where the time went: calls, kernels, memory operations, devices and their gaps
-#[derive(Args)]
-#[command(help_template = TEMPLATE, before_help = SUMMARY_EXAMPLES, after_help = SUMMARY_NOTES)]
-pub struct Summary {
-    /// A trace of any origin, the captures (.gputrail) of one recording, or a profile of Triton's Proton (.hatchet)
-    #[arg(required = true, value_name = "TRACE|CAPTURE")]
-    pub files: Vec<PathBuf>,
-
-    /// Format of the tables
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "table")]
-    pub format: Format,
-
-    /// Of a profile of Triton's Proton: its stacks with their times in ns, a line each, as flame graphs take them
-    #[arg(long, conflicts_with = "format")]
-    pub folded: bool,
-}
-
 /// Show where kernels spend their time: samples by kernel, source line and instruction
 #[derive(Args)]
 #[command(help_template = TEMPLATE, before_help = HOTSPOTS_EXAMPLES, after_help = HOTSPOTS_NOTES)]
@@ -217,6 +205,12 @@ pub enum HotspotsFormat {
     Json,
     /// A row for each sample, as rocprofv3 writes them
     Csv,
+    /// A line for each stack of kernel, functions and instruction, with its samples: for flame graphs
+    Folded,
+    /// The same stacks, as JSON for speedscope.app
+    Speedscope,
+    /// The same stacks, for `go tool pprof`, packed with gzip
+    Pprof,
 }
 
 /// The topic of `gputrail help`
@@ -350,7 +344,7 @@ mod tests {
         command.build();
         for name in [
             "record", "attach", "convert", "demo", "merge", "view", "info", "check", "summary",
-            "hotspots", "library",
+            "advise", "diff", "hotspots", "library",
         ] {
             let help = command
                 .find_subcommand_mut(name)

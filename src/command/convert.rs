@@ -57,7 +57,9 @@ pub fn run(arguments: Convert) -> Result<u8, Failure> {
     {
         return convert_captures(&arguments, &files);
     }
-    let conversion = Conversion::of(inputs).select(selection);
+    let conversion = Conversion::of(inputs)
+        .select(selection)
+        .with_projected_ranges(arguments.project_ranges);
     let (outcome, path) = match (arguments.max_size, arguments.split) {
         (Some(limit), _) => to_limited_file(&conversion, &arguments, format, limit)?,
         (None, Some(limit)) => to_parts(&conversion, &arguments, format, limit)?,
@@ -332,7 +334,7 @@ fn to_folder(
         OutputFormat::Csv => {
             let outcome = conversion.write_tables(&made, format, &mut times);
             let outcome = outcome.context("the output could not be made")?;
-            let tables = summary_tables(&times, 0);
+            let tables = summary_tables(&times, 0, None);
             let text = tables::write(&tables, tables::Format::Csv);
             std::fs::write(made.join("summary.csv"), text)?;
             outcome

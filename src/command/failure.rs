@@ -7,6 +7,9 @@ const NOT_FOUND: u8 = 127;
 /// Exit code when input was damaged, and everything else was read.
 pub const DAMAGED: u8 = 1;
 
+/// Exit code when a condition of `gputrail diff --fail-if` holds.
+pub const CHANGED: u8 = 3;
+
 /// The reason why a command ends without a result.
 #[derive(Debug)]
 pub struct Failure {

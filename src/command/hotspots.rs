@@ -8,11 +8,13 @@ use crate::cli::contents::Contents;
 use crate::cli::{Hotspots as Arguments, HotspotsFormat};
 use crate::failure::Failure;
 use crate::figures::count;
+use crate::flame::{self, FlameFormat, FlameUnit};
 use crate::messages::say;
 use crate::terminal::has_colours;
 use crate::{input, stdout};
 use anyhow::anyhow;
 use gputrail_analysis::hotspots::{HotspotAnalysis, HotspotReport, KernelHotspots};
+use gputrail_analysis::stacks::StackTree;
 use wildmatch::WildMatch;
 
 const NO_SAMPLES: &str = "no samples of the program counter. `gputrail record --pc-sampling` takes them, and so does \
@@ -37,13 +39,43 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let wanted = wanted(&report, arguments)?;
     match arguments.format {
         HotspotsFormat::Json => stdout::print_json(&json::write(&report, &wanted))?,
-        _ => {
+        HotspotsFormat::Folded => print_stacks(&wanted, FlameFormat::Folded)?,
+        HotspotsFormat::Speedscope => print_stacks(&wanted, FlameFormat::Speedscope)?,
+        HotspotsFormat::Pprof => print_stacks(&wanted, FlameFormat::Pprof)?,
+        HotspotsFormat::Table | HotspotsFormat::Csv => {
             let colours = has_colours(&std::io::stdout());
             let text = table::write(&report, &wanted, arguments.kernel.is_some(), colours);
             stdout::print_painted(&text)?;
         }
     }
     Ok(0)
+}
+
+/// Prints the samples as stacks: kernel, functions from the outermost on, instruction.
+fn print_stacks(kernels: &[&KernelHotspots], format: FlameFormat) -> Result<(), Failure> {
+    let mut tree = StackTree::default();
+    for kernel in kernels {
+        for instruction in &kernel.instructions {
+            let frames = instruction.frames.iter().rev();
+            let frames = frames.map(|(function, file, line)| match file.is_empty() {
+                true => function.clone(),
+                false => format!("{function} ({file}:{line})"),
+            });
+            let last = match instruction.text.is_empty() {
+                true => format!("+{:#x}", instruction.offset),
+                false => format!("+{:#x} {}", instruction.offset, instruction.text),
+            };
+            let stack: Vec<String> = std::iter::once(kernel.name.clone())
+                .chain(frames)
+                .chain([last])
+                .collect();
+            let samples = instruction.tally.samples;
+            if samples > 0 {
+                tree.add(stack.iter().map(String::as_str), samples);
+            }
+        }
+    }
+    flame::print(&tree, (format, FlameUnit::Samples), None)
 }
 
 /// Why there are no samples, as far as the recording says it.

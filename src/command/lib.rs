@@ -3,6 +3,7 @@
 //!
 //! A part of gputrail, not meant for others: what is public here may change in any version.
 
+mod advise;
 mod ahead;
 mod apis;
 mod attach;
@@ -16,10 +17,12 @@ mod convert;
 mod counters;
 mod demo;
 mod development;
+mod diff;
 mod early_trace;
 mod failure;
 mod figures;
 mod first_view;
+mod flame;
 mod flight;
 mod help;
 mod hotspots;
@@ -50,6 +53,7 @@ mod soname;
 mod stdout;
 mod summary;
 mod summary_text;
+mod table_output;
 mod tables;
 mod terminal;
 mod tools;
@@ -104,6 +108,8 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::Merge(arguments) => merge::run(&arguments),
         Command::View(arguments) => view::run(&arguments),
         Command::Summary(arguments) => summary::run(&arguments),
+        Command::Advise(arguments) => advise::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Hotspots(arguments) => hotspots::run(&arguments),
         Command::Status(arguments) => control::run(control::Verb::Status, &arguments),
         Command::Start(arguments) => control::run(control::Verb::Start, &arguments),

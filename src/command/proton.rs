@@ -1,16 +1,16 @@
 //! `gputrail summary` of profiles of Triton's Proton: trees of sums without times.
 
-use crate::cli::Summary as Arguments;
+use crate::cli::summary::Summary as Arguments;
 use crate::failure::{DAMAGED, Failure};
+use crate::flame::{self, FlameUnit};
 use crate::messages::say;
-use crate::stdout;
-use crate::summary::{COUNT, NAME, SHARE, TOTAL, column, share};
+use crate::summary::columns::{COUNT, NAME, SHARE, TOTAL, column, share};
 use crate::tables::{Cell, Column, Table};
 use anyhow::anyhow;
+use gputrail_analysis::stacks::StackTree;
 use gputrail_convert::import::ProtonTree;
 use gputrail_record::Nanos;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Scopes with a smaller share of the time are not in the table of scopes.
@@ -49,16 +49,16 @@ pub fn print(trees: &[ProtonTree], arguments: &Arguments) -> Result<u8, Failure>
         say!("{finding}");
         exit = DAMAGED;
     }
-    if arguments.folded {
-        stdout::print(&folded(trees))?;
+    if let Some(format) = arguments.flame {
+        let output = arguments.tables.output.as_deref();
+        flame::print(&stacks(trees), (format, FlameUnit::DeviceTime), output)?;
     } else {
-        let tables = [
+        arguments.tables.print(vec![
             kernels(trees),
             scopes(trees),
             metrics(trees),
             devices(trees),
-        ];
-        stdout::print_tables(&tables, arguments.format)?;
+        ])?;
     }
     Ok(exit)
 }
@@ -186,30 +186,19 @@ fn devices(trees: &[ProtonTree]) -> Table {
     }
 }
 
-/// A line for each node with a time of its own: the names around it, and the time in ns.
-fn folded(trees: &[ProtonTree]) -> String {
-    let mut text = String::new();
+/// The stacks of nodes with a time of their own, and the time in ns.
+fn stacks(trees: &[ProtonTree]) -> StackTree {
+    let mut stacks = StackTree::default();
     for tree in trees {
         for (place, node) in tree.nodes.iter().enumerate() {
-            if node.time == 0 {
-                continue;
+            if node.time > 0 {
+                let frames = tree.stack(place);
+                let names = frames.iter().map(|frame| &*tree.nodes[*frame].name);
+                stacks.add(names, node.time);
             }
-            for (depth, frame) in tree.stack(place).into_iter().enumerate() {
-                if depth > 0 {
-                    text.push(';');
-                }
-                let clean = |letter: char| match letter {
-                    ';' => ':',
-                    letter if letter.is_control() => ' ',
-                    letter => letter,
-                };
-                text.extend(tree.nodes[frame].name.chars().map(clean));
-            }
-            // A text can always be written.
-            let _ = writeln!(text, " {}", node.time);
         }
     }
-    text
+    stacks
 }
 
 #[cfg(test)]
@@ -225,7 +214,15 @@ mod tests {
         let tree = ProtonTree::parse(Path::new("x"), text.as_bytes());
         assert_eq!(tree.findings, []);
         let trees = [tree];
-        assert_eq!(folded(&trees), "a:b;k 30\nk 10\n");
+        let stacks = stacks(&trees);
+        let names = |frames: &[u32]| -> Vec<&str> {
+            let names = frames.iter().map(|frame| &*stacks.names()[*frame as usize]);
+            names.collect()
+        };
+        let lines: Vec<_> = stacks.stacks().collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!((names(&lines[0].0), lines[0].2), (vec!["a;b", "k"], 30));
+        assert_eq!((names(&lines[1].0), lines[1].2), (vec!["k"], 10));
         let [rows, in_scopes, sums] = [kernels(&trees), scopes(&trees), metrics(&trees)];
         assert_eq!(rows.rows.len(), 1);
         assert_eq!(rows.rows[0][2..4], [Cell::Count(3), Cell::Time(Nanos(40))]);

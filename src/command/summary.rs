@@ -1,33 +1,55 @@
 //! `gputrail summary`: prints where the time of a recording went, as tables.
 
-use crate::cli::Summary as Arguments;
+pub(crate) mod columns;
+mod launches;
+mod places;
+
+use self::columns::{COUNT, NAME, SHARE, SIZES, TIMES, TOTAL, column, share, spread, time};
 use crate::cli::contents::Contents;
+use crate::cli::summary::{By, Summary as Arguments};
 use crate::failure::{DAMAGED, Failure};
+use crate::flame::{self, FlameUnit};
+use crate::input;
 use crate::messages::say;
+use crate::proton;
 use crate::tables::{Cell, Column, Table};
-use crate::{input, proton, stdout};
+use gputrail_analysis::advice::{Evidence, advise};
 use gputrail_analysis::summary::{
-    CounterSummary, Distribution, InvalidCounter, PeriodSummary, RangeCounterSummary, Roofline,
-    Summary, WorkSummary,
+    CounterSummary, Distribution, InvalidCounter, PeriodSummary, RangeCounterSummary, RangeKernel,
+    RangeSummary, Roofline, Summary, WorkSummary,
 };
 use gputrail_record::Nanos;
+
+/// Number of pieces of advice at the end; `gputrail advise` has all.
+const ADVICE: usize = 3;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if let Some(trees) = proton::open(&arguments.files)? {
         return proton::print(&trees, arguments);
     }
-    if arguments.folded {
-        let text = "--folded is for profiles of Triton's Proton (.hatchet); the stacks of a trace are in its flame graphs (`gputrail view`)";
-        return Err(anyhow::anyhow!(text).into());
+    let mut summary = Summary::with_steps(&arguments.step);
+    if arguments.flame.is_some() {
+        summary = summary.with_stacks();
     }
-    let mut summary = Summary::default();
     let problems = input::read(&arguments.files, Contents::default(), &mut summary)?;
     for problem in &problems {
         say!("{problem}");
     }
-    let tables = tables_of(&summary, problems.len() as u64);
-    stdout::print_tables(&tables, arguments.format)?;
+    if let (Some(format), Some(tree)) = (arguments.flame, summary.stacks()) {
+        flame::print(
+            tree,
+            (format, FlameUnit::DeviceTime),
+            arguments.tables.output.as_deref(),
+        )?;
+        return Ok(if problems.is_empty() { 0 } else { DAMAGED });
+    }
+    let mut tables = tables_of(&summary, problems.len() as u64, arguments.by);
+    let mut advice = advise(&Evidence::of(&summary));
+    advice.truncate(ADVICE);
+    let begin = summary.span().map_or(Nanos(0), |(first, _)| first);
+    tables.push(crate::advise::short_table(&advice, begin));
+    arguments.tables.print(tables)?;
     if problems.is_empty() {
         Ok(0)
     } else {
@@ -35,60 +57,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
 }
 
-pub(crate) const fn column(title: &'static str, key: &'static str) -> Column {
-    Column { title, key }
-}
-
-pub(crate) const NAME: Column = column("Name", "name");
-pub(crate) const COUNT: Column = column("Count", "count");
-pub(crate) const TOTAL: Column = column("Total", "total_ns");
-pub(crate) const SHARE: Column = column("Share", "share");
-
-/// The columns of [`spread`], for times.
-const TIMES: [Column; 5] = [
-    column("Average", "average_ns"),
-    column("Median", "median_ns"),
-    column("Min", "min_ns"),
-    column("Max", "max_ns"),
-    column("StdDev", "stddev_ns"),
-];
-
-/// The columns of [`spread`], for bytes.
-const SIZES: [Column; 5] = [
-    column("Average", "average_bytes"),
-    column("Median", "median_bytes"),
-    column("Min", "min_bytes"),
-    column("Max", "max_bytes"),
-    column("StdDev", "stddev_bytes"),
-];
-
-fn spread(values: &Distribution, cell: fn(u64) -> Cell) -> [Cell; 5] {
-    if values.count == 0 {
-        return [const { Cell::Nothing }; 5];
-    }
-    [
-        cell(values.mean()),
-        cell(values.median()),
-        cell(values.least),
-        cell(values.most),
-        cell(values.deviation().round() as u64),
-    ]
-}
-
-fn time(nanos: u64) -> Cell {
-    Cell::Time(Nanos(nanos))
-}
-
-pub(crate) fn share(part: u64, whole: u64) -> Cell {
-    Cell::Share(match whole {
-        0 => 0.0,
-        _ => part as f64 / whole as f64,
-    })
-}
-
 /// The tables of a summary. `problems` is the number of problems of the recording.
-pub fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
-    let mut tables = vec![
+/// `by` is the grouping of the first table; without one, several processes with work of devices are compared.
+pub fn tables_of(summary: &Summary, problems: u64, by: Option<By>) -> Vec<Table> {
+    let settled = summary.places();
+    let mut tables = places::first(summary, &settled, by);
+    tables.extend([
         recording(summary, problems),
         missing(summary),
         calls(summary),
@@ -106,11 +80,17 @@ pub fn tables_of(summary: &Summary, problems: u64) -> Vec<Table> {
             &summary.graph_launches(),
         ),
         sizes(summary),
-        latencies(summary),
+        launches::latencies(summary),
         devices(summary),
-    ];
-    tables.push(gaps(summary));
-    tables.push(ranges(summary));
+        places::communication(summary, &settled),
+        launches::collectives(summary),
+        launches::memory(summary),
+        gaps(summary),
+    ]);
+    tables.extend(places::steps(summary, &settled));
+    if by != Some(By::Range) {
+        tables.extend(ranges(summary));
+    }
     tables.push(counters(summary));
     tables.push(range_counters(summary));
     tables.push(invalid_counters(summary));
@@ -269,33 +249,13 @@ fn sizes(summary: &Summary) -> Table {
     }
 }
 
-fn latencies(summary: &Summary) -> Table {
-    let mut columns = vec![NAME, TOTAL, COUNT];
-    columns.extend(TIMES);
-    let mut list = summary.kernels();
-    list.extend(summary.other_work());
-    list.retain(|work| work.latency.count > 0);
-    list.sort_by_key(|work| std::cmp::Reverse(work.latency.total));
-    let rows = list.iter().map(|work| {
-        let latency = &work.latency;
-        let mut row = vec![
-            Cell::Text(work.name.clone()),
-            time(latency.total),
-            Cell::Count(latency.count),
-        ];
-        row.extend(spread(latency, time));
-        row
-    });
-    Table {
-        name: column("Launch latency (from the call to the start)", "latency"),
-        rows: rows.collect(),
-        columns,
-    }
-}
-
 fn devices(summary: &Summary) -> Table {
     let rows = summary.gpus().into_iter().map(|gpu| {
-        let mut row = vec![Cell::Text(gpu.title.clone()), Cell::Text(gpu.name.clone())];
+        let mut row = vec![
+            Cell::Text(gpu.title.clone()),
+            Cell::Text(places::processes(summary, &gpu.processes)),
+            Cell::Text(gpu.name.clone()),
+        ];
         match &gpu.busy {
             None => row.extend([const { Cell::Nothing }; 7]),
             Some(busy) => {
@@ -320,6 +280,7 @@ fn devices(summary: &Summary) -> Table {
         name: column("Devices, from their first work to their last", "devices"),
         columns: vec![
             column("Device", "device"),
+            columns::PROCESS,
             NAME,
             column("Busy", "busy_share"),
             column("Busy", "busy_ns"),
@@ -333,7 +294,33 @@ fn devices(summary: &Summary) -> Table {
     }
 }
 
-fn ranges(summary: &Summary) -> Table {
+/// Ranges, operators, and the kernels of both.
+fn ranges(summary: &Summary) -> Vec<Table> {
+    let all = summary.ranges();
+    let named = |title, key, operators| {
+        let wanted = all.iter().filter(|range| range.is_operator == operators);
+        range_table(column(title, key), summary, wanted)
+    };
+    vec![
+        named(
+            "Ranges of markers, and what was called and enqueued in them",
+            "ranges",
+            false,
+        ),
+        named(
+            "Operators, and what was called and enqueued in them",
+            "operators",
+            true,
+        ),
+        range_kernels(summary),
+    ]
+}
+
+fn range_table<'r>(
+    name: Column,
+    summary: &Summary,
+    ranges: impl Iterator<Item = &'r RangeSummary>,
+) -> Table {
     // Ranges nest: each one has its share of the whole recording.
     let length = summary.span();
     let length = length.map_or(0, |(first, last)| last.0.saturating_sub(first.0));
@@ -346,7 +333,7 @@ fn ranges(summary: &Summary) -> Table {
         column("Device work", "work"),
         column("Work ran", "work_ns"),
     ]);
-    let rows = summary.ranges().into_iter().map(|range| {
+    let rows = ranges.map(|range| {
         let times = &range.times;
         let mut row = vec![
             Cell::Text(range.name.clone()),
@@ -365,12 +352,32 @@ fn ranges(summary: &Summary) -> Table {
         row
     });
     Table {
-        name: column(
-            "Ranges of markers, and what was called and enqueued in them",
-            "ranges",
-        ),
+        name,
         rows: rows.collect(),
         columns,
+    }
+}
+
+fn range_kernels(summary: &Summary) -> Table {
+    let row = |one: RangeKernel| {
+        vec![
+            Cell::Text(one.range),
+            Cell::Text(one.kernel),
+            Cell::Time(one.time),
+            Cell::Count(one.count),
+            time(one.time.0.checked_div(one.count).unwrap_or(0)),
+        ]
+    };
+    Table {
+        name: column("Kernels launched in ranges and operators", "range_kernels"),
+        columns: vec![
+            column("Range", "range"),
+            column("Kernel", "kernel"),
+            TOTAL,
+            COUNT,
+            column("Average", "average_ns"),
+        ],
+        rows: summary.range_kernels().into_iter().map(row).collect(),
     }
 }
 
@@ -382,6 +389,7 @@ fn gaps(summary: &Summary) -> Table {
             let known = gaps.host.0.saturating_add(gaps.waiting.0);
             rows.push(vec![
                 Cell::Text(gpu.title.clone()),
+                Cell::Text(places::processes(summary, &gpu.processes)),
                 Cell::Text(name.clone()),
                 time(times.total),
                 Cell::Count(times.count),
@@ -400,6 +408,7 @@ fn gaps(summary: &Summary) -> Table {
         ),
         columns: vec![
             column("Device", "device"),
+            columns::PROCESS,
             NAME,
             TOTAL,
             COUNT,

@@ -91,6 +91,9 @@ fn summary(report: &Report, summary: &Summary, known: &TraceFacts<'_>) -> String
     if let Some(choice) = known.counters {
         uncounted(&mut text, report, choice, Nanos(length));
     }
+    for line in crate::advise::first_lines(summary) {
+        let _ = writeln!(text, "{}", printable(&line));
+    }
     text
 }
 

@@ -37,6 +37,12 @@ pub enum Cell {
     Bytes(u64),
     /// A share, 0 to 1.
     Share(f64),
+    /// A change, as a share: -0.05 is 5 % less.
+    Change(f64),
+    /// A change of a time, ns.
+    TimeChange(i64),
+    /// A point in time of a trace, as viewers take it: nanoseconds.
+    Instant(Nanos),
     /// A number without a unit.
     Number(f64),
     /// The value is unknown.
@@ -51,6 +57,12 @@ impl Cell {
             Cell::Time(nanos) => time(*nanos),
             Cell::Bytes(count) => bytes(*count),
             Cell::Share(share) => format!("{:.1} %", 100.0 * share),
+            Cell::Change(change) => format!("{:+.1} %", 100.0 * change),
+            Cell::TimeChange(nanos) => {
+                let sign = if *nanos < 0 { '-' } else { '+' };
+                format!("{sign}{}", time(Nanos(nanos.unsigned_abs())))
+            }
+            Cell::Instant(nanos) => nanos.0.to_string(),
             Cell::Number(number) if number.fract() == 0.0 && *number >= 0.0 => {
                 grouped(*number as u64)
             }
@@ -69,10 +81,12 @@ impl Cell {
                     text.into_owned()
                 }
             }
-            Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
-                number.to_string()
-            }
-            Cell::Share(share) => format!("{share:.6}"),
+            Cell::Count(number)
+            | Cell::Bytes(number)
+            | Cell::Time(Nanos(number))
+            | Cell::Instant(Nanos(number)) => number.to_string(),
+            Cell::TimeChange(nanos) => nanos.to_string(),
+            Cell::Share(share) | Cell::Change(share) => format!("{share:.6}"),
             Cell::Number(number) => number.to_string(),
             Cell::Nothing => String::new(),
         }
@@ -83,11 +97,15 @@ impl Serialize for Cell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Cell::Text(text) | Cell::Name(text) => serializer.serialize_str(text),
-            Cell::Count(number) | Cell::Bytes(number) | Cell::Time(Nanos(number)) => {
-                serializer.serialize_u64(*number)
-            }
+            Cell::Count(number)
+            | Cell::Bytes(number)
+            | Cell::Time(Nanos(number))
+            | Cell::Instant(Nanos(number)) => serializer.serialize_u64(*number),
+            Cell::TimeChange(nanos) => serializer.serialize_i64(*nanos),
             Cell::Number(number) => serializer.serialize_f64(*number),
-            Cell::Share(share) => serializer.serialize_f64((share * 1e6).round() / 1e6),
+            Cell::Share(share) | Cell::Change(share) => {
+                serializer.serialize_f64((share * 1e6).round() / 1e6)
+            }
             Cell::Nothing => serializer.serialize_unit(),
         }
     }
@@ -120,6 +138,16 @@ pub fn write(tables: &[Table], format: Format) -> String {
             let text = serde_json::to_string_pretty(&JsonTables(tables));
             text.expect("texts and numbers are JSON") + "\n"
         }
+    }
+}
+
+/// Writes one table as a file of its own: CSV without the name of the table in each line.
+pub fn write_one(table: &Table, format: Format) -> String {
+    match format {
+        Format::Table => plain(table),
+        Format::Markdown => markdown(table),
+        Format::Csv => csv_lines(table, None),
+        Format::Json => write(std::slice::from_ref(table), format),
     }
 }
 
@@ -193,15 +221,23 @@ fn markdown(table: &Table) -> String {
 
 /// Each line begins with the name of its table, by which rows can be selected.
 fn csv(table: &Table) -> String {
-    let keys = table.columns.iter().map(|column| column.key.to_owned());
-    let mut text = format!("table,{}\n", keys.collect::<Vec<_>>().join(","));
-    for row in &table.rows {
-        text += table.name.key;
-        for cell in row {
-            text.push(',');
-            text += &cell.for_csv();
-        }
+    csv_lines(table, Some(("table", table.name.key)))
+}
+
+/// Lines of CSV; `first` is the title of a column ahead of all others, and its value in each row.
+fn csv_lines(table: &Table, first: Option<(&str, &str)>) -> String {
+    let mut text = String::new();
+    let mut line = |first: Option<&str>, cells: Vec<String>| {
+        let first = first.map(str::to_owned);
+        let all: Vec<String> = first.into_iter().chain(cells).collect();
+        text += &all.join(",");
         text.push('\n');
+    };
+    let keys = table.columns.iter().map(|column| column.key.to_owned());
+    line(first.map(|(title, _)| title), keys.collect());
+    for row in &table.rows {
+        let cells = row.iter().map(Cell::for_csv).collect();
+        line(first.map(|(_, value)| value), cells);
     }
     text
 }
@@ -295,6 +331,27 @@ mod tests {
         assert_eq!(value["things"][0]["name"], "a|b, \"c\"");
         assert_eq!(value["things"][0]["time_ns"], 1500);
         assert!(value["things"][1]["time_ns"].is_null());
+    }
+
+    #[test]
+    fn changes_have_a_sign_and_points_in_time_none_of_a_unit() {
+        let cells = [
+            Cell::Change(0.1),
+            Cell::Change(-0.05),
+            Cell::TimeChange(-1500),
+            Cell::TimeChange(2),
+            Cell::Instant(Nanos(1_234_567)),
+        ];
+        let texts = cells.each_ref().map(Cell::for_people);
+        assert_eq!(texts, ["+10.0 %", "-5.0 %", "-1.50 us", "+2 ns", "1234567"]);
+        let texts = cells.each_ref().map(Cell::for_csv);
+        assert_eq!(texts, ["0.100000", "-0.050000", "-1500", "2", "1234567"]);
+    }
+
+    #[test]
+    fn a_file_of_one_table_does_not_repeat_its_name() {
+        let text = write_one(&table(), Format::Csv);
+        assert!(text.starts_with("name,time_ns,share\n\"a|b"), "{text}");
     }
 
     #[test]

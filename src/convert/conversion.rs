@@ -36,7 +36,7 @@ use super::export::{ChromeWriter, CsvFolder, NoRows, RowWriter, schema};
 use super::import::{InputFile, InputFormat, Recording};
 use gputrail_trace::capture::Options;
 use gputrail_trace::filter::Filter;
-use gputrail_trace::model::{Consumer, DeviceRows, Producer};
+use gputrail_trace::model::{Consumer, DeviceRows, Producer, ProjectedRanges};
 use gputrail_trace::perfetto::{CompressedGroups, Exporter, merge};
 use gputrail_trace::selection::MarkerFinder;
 
@@ -94,6 +94,7 @@ pub struct Conversion {
     selection: Selection,
     /// The selection with times for names, once they have been looked up.
     resolved: OnceLock<Selection>,
+    projects_ranges: bool,
 }
 
 impl Conversion {
@@ -108,6 +109,7 @@ impl Conversion {
             inputs,
             selection: Selection::default(),
             resolved: OnceLock::new(),
+            projects_ranges: false,
         }
     }
 
@@ -128,6 +130,14 @@ impl Conversion {
         }
     }
 
+    /// Whether devices get rows of the ranges in which their work was launched.
+    pub fn with_projected_ranges(self, projects_ranges: bool) -> Conversion {
+        Conversion {
+            projects_ranges,
+            ..self
+        }
+    }
+
     /// The inputs.
     pub fn inputs(&self) -> &Inputs {
         &self.inputs
@@ -140,6 +150,14 @@ impl Conversion {
     /// The errors of the consumer, and [`io::ErrorKind::InvalidInput`] if the selection names a call, slice or marker that the
     /// inputs do not have, or ends before it begins.
     pub fn pass_on(&self, consumer: &mut dyn Consumer) -> io::Result<Outcome> {
+        let mut projected;
+        let consumer: &mut dyn Consumer = match self.projects_ranges {
+            true => {
+                projected = ProjectedRanges::new(consumer);
+                &mut projected
+            }
+            false => consumer,
+        };
         if self.inputs.options().device_rows {
             self.pass_on_selected(&mut DeviceRows::new(consumer))
         } else {
@@ -222,6 +240,7 @@ impl Conversion {
     fn copies_packets(&self) -> bool {
         self.selection.is_everything()
             && !self.inputs.options().device_rows
+            && !self.projects_ranges
             && self.inputs.recordings().iter().any(is_trace)
     }
 

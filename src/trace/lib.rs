@@ -8,6 +8,7 @@ pub mod json;
 mod make;
 pub mod model;
 pub mod perfetto;
+pub mod ranks;
 pub mod selection;
 pub mod sorter;
 

@@ -6,6 +6,7 @@ mod abi_cupti;
 mod abi_cupti_counting;
 mod abi_rocprofiler_sdk;
 mod abi_rocprofiler_sdk_services;
+mod answers;
 mod bad_input;
 mod building;
 mod c_api;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::Occasion;
 use super::distribution::Distribution;
 
 use gputrail_record::Nanos;
@@ -31,6 +32,8 @@ pub struct Gaps {
     pub times: Distribution,
     /// The part of the gaps before the work was enqueued: the host gave the device nothing to do.
     pub host: Nanos,
+    /// The longest part of a gap before the work was enqueued.
+    pub longest_host: Option<Occasion>,
     /// The part of the gaps after the work was enqueued: the device, its driver or other work delayed it.
     pub waiting: Nanos,
 }
@@ -256,6 +259,11 @@ fn close(sum: &mut Option<Busy>, interval: BusyInterval, unrecorded: &[(u64, u64
         if enqueued.is_some() {
             let host = enqueued.0.clamp(gap.0.0, start) - gap.0.0;
             gaps.host = Nanos(gaps.host.0.saturating_add(host));
+            let longest = Occasion {
+                start: gap.0,
+                took: host,
+            };
+            Occasion::keep_longest(&mut gaps.longest_host, Some(longest));
             gaps.waiting = Nanos(gaps.waiting.0.saturating_add(length - host));
         }
     }

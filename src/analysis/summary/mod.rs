@@ -4,28 +4,54 @@
 //! and kernels, not on how often they run.
 
 mod busy;
+mod collectives;
+mod consume;
 mod counters;
 mod distribution;
+mod host;
+mod latency;
+mod names;
+mod places;
 mod ranges;
+mod results;
+mod roles;
 mod roofline;
+pub mod steps;
+mod sweep;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
+
+use gputrail_record::number_map::NumberMap;
+use gputrail_record::{Domain, Nanos};
+use gputrail_trace::model::{
+    AgentIndex, FunctionIndex, ProcessIndex, QueueIndex, StageId, TrackIndex, WorkKind,
+};
 
 pub use busy::{Busy, BusyTime, Gaps, Opener};
+use collectives::Collectives;
+pub use collectives::{CollectiveKey, CollectiveSummary};
 use counters::CounterFigures;
 pub use counters::{CounterSummary, InvalidCounter, PeriodSummary, RangeCounterSummary};
 pub use distribution::Distribution;
-use gputrail_record::number_map::NumberMap;
-use gputrail_record::{Domain, Nanos, OperationGroup, ThreadId, Unfinished};
-use gputrail_trace::model::{
-    Agent, AgentIndex, Call, Consumer, CounterBlock, CounterIndex, CounterValue, FunctionIndex,
-    Instant, Loss, Note, ProcessIndex, Slice, StageId, Track, TrackIndex, TrackKind, Work,
-    WorkKind, category,
-};
-pub use ranges::RangeSummary;
-use ranges::{RangePlace, SummedRanges};
+use host::Host;
+pub use host::Waits;
+pub use latency::LaunchParts;
+use latency::Launches;
+use names::Names;
+pub use names::{ProcessLabel, QueueLabel};
+use places::Places;
+pub use places::{PlaceSummary, SettledPlaces};
+pub use ranges::{RangeKernel, RangeSummary};
+use ranges::{RangeTrack, SummedRanges};
+pub use results::{FailureCode, FunctionSummary, GpuSummary, Occasion, WorkSummary};
+pub use roles::FunctionRole;
 pub use roofline::Roofline;
+use steps::StepPatterns;
+pub use sweep::{DeviceTimes, WorkClass};
+
+use crate::stacks::StackTree;
 
 /// Maximum number of functions, and of kernels and kinds of work, that are distinguished; the rest is summed up.
 const MAX_ROWS: usize = 1 << 14;
@@ -40,84 +66,12 @@ const MAX_MISSING: usize = 64;
 /// The name under which the rest is summed up.
 const REST: &str = "(others)";
 
-/// A function of an API.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FunctionSummary {
-    /// Its name.
-    pub name: String,
-    /// Its API.
-    pub domain: Domain,
-    /// Its group.
-    pub group: OperationGroup,
-    /// The durations of its calls that returned, ns. Calls made by other calls count here and in their callers.
-    pub times: Distribution,
-    /// The number of calls that did not return.
-    pub unfinished: u64,
-    /// The number of failed calls, by return code.
-    pub failures: BTreeMap<i32, u64>,
-}
-
-/// A return code of a function that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FailureCode {
-    /// Its name.
-    pub name: String,
-    /// Its API.
-    pub domain: Domain,
-    /// The return code.
-    pub code: i32,
-    /// The number of calls that returned it.
-    pub count: u64,
-}
-
-/// A kernel, or a kind of copy, fill or barrier.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WorkSummary {
-    /// Its name.
-    pub name: String,
-    /// Its kind.
-    pub kind: WorkKind,
-    /// The durations of work, ns: of completed work, and of work that was running at the end. Work without an end whose
-    /// start was not measured may never have started, and is not among them.
-    pub times: Distribution,
-    /// The times from the begin of the call that enqueued it to its start, ns, if both are known.
-    pub latency: Distribution,
-    /// The number of pieces of work that did not complete, or have no times.
-    pub unfinished: u64,
-    /// The number of those that are not in `times`.
-    pub untimed: u64,
-    /// The number of pieces of work that completed with an error.
-    pub failed: u64,
-    /// The sizes of copies and fills in bytes, if known.
-    pub sizes: Distribution,
-}
-
-/// The use of a device over time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GpuSummary {
-    /// Its short name, as its tracks have it: "GPU 0".
-    pub title: String,
-    /// Its name.
-    pub name: String,
-    /// Its busy time; `None` if it did no work, or none with times.
-    pub busy: Option<Busy>,
-    /// The number of pieces of its work whose times the runtime did not give.
-    pub untimed: u64,
-    /// The time in which kernels ran.
-    pub kernels: Nanos,
-    /// The time in which copies, fills, and unknown work ran.
-    pub transfers: Nanos,
-    /// The time in which both ran.
-    pub overlap: Nanos,
-    /// The gaps between its work by the name of the work that ended them, in descending order of time.
-    pub gaps: Vec<(String, Gaps)>,
-}
-
 /// A kernel or kind of work, and its name.
 #[derive(Debug)]
 struct KnownWork {
     /// The index of its name in [`Summary::labels`].
     label: u32,
+    class: WorkClass,
     sum: WorkSummary,
 }
 
@@ -142,8 +96,20 @@ pub struct Summary {
     gpus: BTreeMap<AgentIndex, GpuTime>,
     ranges: SummedRanges,
     counters: CounterFigures,
-    /// The thread of each track of ranges.
-    range_tracks: NumberMap<TrackIndex, Option<(ProcessIndex, ThreadId)>>,
+    /// Tracks on which ranges are.
+    range_tracks: NumberMap<TrackIndex, RangeTrack>,
+    /// The keys of the work of each label.
+    label_keys: Vec<(ProcessIndex, StageId)>,
+    names: Names,
+    places: Places,
+    step_patterns: StepPatterns,
+    /// Device time by process, ranges and kernel, if it is wanted.
+    stacks: Option<StackTree>,
+    launches: Launches,
+    host: Host,
+    collectives: Collectives,
+    /// The number of pieces of work that begin before their calls, and by how much the earliest does.
+    early: (u64, Option<(Nanos, u64)>),
     span: Option<(Nanos, Nanos)>,
     lost: u64,
     missing: BTreeMap<String, u64>,
@@ -165,6 +131,9 @@ impl Summary {
                     for (code, count) in &function.failures {
                         *sum.failures.entry(*code).or_default() += count;
                     }
+                    Occasion::keep_longest(&mut sum.longest, function.longest);
+                    let failures = [sum.first_failure, function.first_failure];
+                    sum.first_failure = failures.into_iter().flatten().min();
                 }
             }
         }
@@ -232,6 +201,13 @@ impl Summary {
                     sum.failed += work.failed;
                     sum.sizes.merge(&work.sizes);
                     sum.latency.merge(&work.latency);
+                    sum.parts.add(&work.parts);
+                    Occasion::keep_longest(&mut sum.longest, work.longest);
+                    let firsts = [sum.first, work.first].into_iter().flatten();
+                    sum.first = firsts.min_by_key(|first| first.start);
+                    sum.shape = sum.shape.or(work.shape);
+                    sum.occupied += work.occupied;
+                    sum.occupancy_time += work.occupancy_time;
                 }
             }
         }
@@ -247,7 +223,7 @@ impl Summary {
 
     /// The devices, in the order of the trace.
     pub fn gpus(&self) -> Vec<GpuSummary> {
-        let summary = |time: &GpuTime| {
+        let summary = |(agent, time): (&AgentIndex, &GpuTime)| {
             let of = |time: &BusyTime| time.busy().map_or(0, |busy| busy.busy.0);
             let busy = time.all.busy();
             let (kernels, transfers) = (of(&time.kernels), of(&time.transfers));
@@ -255,6 +231,8 @@ impl Summary {
             GpuSummary {
                 title: time.title.clone(),
                 name: time.name.clone(),
+                agent: *agent,
+                processes: self.places.processes_of(*agent),
                 gaps: self.gaps(busy.as_ref()),
                 busy,
                 untimed: time.untimed,
@@ -263,7 +241,7 @@ impl Summary {
                 overlap: Nanos((kernels + transfers).saturating_sub(all)),
             }
         };
-        self.gpus.values().map(summary).collect()
+        self.gpus.iter().map(summary).collect()
     }
 
     /// The gaps of a device by name: kernels of several processes may have the same name.
@@ -275,6 +253,7 @@ impl Summary {
             sum.times.merge(&gaps.times);
             sum.host = Nanos(sum.host.0.saturating_add(gaps.host.0));
             sum.waiting = Nanos(sum.waiting.0.saturating_add(gaps.waiting.0));
+            Occasion::keep_longest(&mut sum.longest_host, gaps.longest_host);
         }
         let named = |(name, gaps): (&str, Gaps)| (name.to_owned(), gaps);
         let mut list: Vec<_> = by_name.into_iter().map(named).collect();
@@ -285,6 +264,82 @@ impl Summary {
     /// Ranges of markers by name, in descending order of time.
     pub fn ranges(&self) -> Vec<RangeSummary> {
         self.ranges.list()
+    }
+
+    /// The kernels that were launched in ranges, by range and descending time.
+    pub fn range_kernels(&self) -> Vec<RangeKernel> {
+        let name = |label: u32| self.labels.get(label as usize).map_or(REST, |name| name);
+        self.ranges.kernels(name)
+    }
+
+    /// The sums of devices, queues and steps.
+    pub fn places(&self) -> SettledPlaces {
+        self.places.settled()
+    }
+
+    /// A process, as people call it.
+    pub fn process_label(&self, index: ProcessIndex) -> ProcessLabel {
+        self.names.process(index)
+    }
+
+    /// A queue, as people call it.
+    pub fn queue_label(&self, index: QueueIndex) -> QueueLabel {
+        self.names.queue(index)
+    }
+
+    /// The short name of a device.
+    pub fn device(&self, index: AgentIndex) -> String {
+        let gpu = self.gpus.get(&index);
+        gpu.map_or(REST.to_owned(), |gpu| gpu.title.clone())
+    }
+
+    /// The greatest values of counters of allocated memory: process, name of the counter, bytes, and when.
+    pub fn memory_peaks(&self) -> impl Iterator<Item = (ProcessIndex, &str, u64, Nanos)> {
+        self.names.memory_peaks()
+    }
+
+    /// Communication of kernels by operation and group, in descending order of time.
+    pub fn collectives(&self) -> Vec<(CollectiveKey, CollectiveSummary)> {
+        self.collectives.list()
+    }
+
+    /// The number of pieces of work that begin before the calls that enqueued them; when the earliest does, and by how many ns.
+    pub fn early(&self) -> (u64, Option<(Nanos, u64)>) {
+        self.early
+    }
+
+    /// Has device time summed up by process, ranges and kernel, too.
+    pub fn with_stacks(mut self) -> Summary {
+        self.stacks = Some(StackTree::default());
+        self
+    }
+
+    /// Device time, ns, by process, ranges and operators, and kernel or kind of work; `None` unless it was asked for.
+    pub fn stacks(&self) -> Option<&StackTree> {
+        self.stacks.as_ref()
+    }
+
+    /// The waits of threads behind launches.
+    pub fn waits(&self) -> &Waits {
+        &self.host.waits
+    }
+
+    /// The call or range that filled most of a time of a process, and for how long.
+    pub fn host_during(
+        &self,
+        process: ProcessIndex,
+        from: Nanos,
+        to: Nanos,
+    ) -> Option<(&str, u64)> {
+        self.host.during(process, from, to)
+    }
+
+    /// Sums up a recording in which ranges that match the patterns are steps; without patterns, those that are numbered.
+    pub fn with_steps(patterns: &[String]) -> Summary {
+        Summary {
+            step_patterns: StepPatterns::new(patterns),
+            ..Summary::default()
+        }
     }
 
     /// The counters of each kernel, by names.
@@ -353,550 +408,5 @@ impl Summary {
         let (first, last) = self.span.get_or_insert((start, end));
         *first = start.min(*first);
         *last = end.max(*last);
-    }
-}
-
-impl Consumer for Summary {
-    gputrail_trace::leave_out!(clocks attributes process queue value samples stack stack_samples);
-
-    fn agents(&mut self, first: AgentIndex, agents: &[Agent]) -> io::Result<()> {
-        for (index, agent) in (first.0..).zip(agents) {
-            let time = self.gpus.entry(AgentIndex(index)).or_default();
-            (time.title, time.name) = (agent.title.clone(), agent.name.clone());
-            for (start, end) in &self.off_spans {
-                time.all.exclude(*start, *end);
-            }
-        }
-        Ok(())
-    }
-
-    fn track(&mut self, index: TrackIndex, track: &Track<'_>) -> io::Result<()> {
-        let thread = match track.kind {
-            TrackKind::ThreadRanges(process, thread) => Some((process, thread)),
-            TrackKind::Ranges => None,
-            _ => return Ok(()),
-        };
-        if self.range_tracks.len() < MAX_RANGE_TRACKS {
-            self.range_tracks.insert(index, thread);
-        }
-        Ok(())
-    }
-
-    fn counters(&mut self, index: CounterIndex, block: &CounterBlock) -> io::Result<()> {
-        self.counters.declare(index, block);
-        Ok(())
-    }
-
-    fn counter_values(
-        &mut self,
-        block: CounterIndex,
-        _: Nanos,
-        values: &[CounterValue],
-    ) -> io::Result<()> {
-        self.counters.add_period(block, values);
-        Ok(())
-    }
-
-    fn derived_values(&mut self, _: CounterIndex, _: Nanos, _: &[CounterValue]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn call(&mut self, call: &Call<'_>) -> io::Result<()> {
-        self.extend(call.start, call.end.unwrap_or(call.start));
-        let room = self.functions.len() < MAX_ROWS;
-        let mut key = call.function.index;
-        let mut name = &*call.function.name;
-        if !room && !self.functions.contains_key(&key) {
-            (key, name) = (FunctionIndex(u32::MAX), REST);
-        }
-        let function = self
-            .functions
-            .entry(key)
-            .or_insert_with(|| FunctionSummary {
-                name: name.to_owned(),
-                domain: call.function.domain,
-                group: call.function.group,
-                times: Distribution::default(),
-                unfinished: 0,
-                failures: BTreeMap::new(),
-            });
-        if let (false, Some(end)) = (call.nested, call.end) {
-            let took = end.0.saturating_sub(call.start.0);
-            self.ranges
-                .call(call.process, call.thread, call.start, took);
-        }
-        match call.end {
-            Some(end) => function.times.add(end.0.saturating_sub(call.start.0)),
-            None => function.unfinished += 1,
-        }
-        if let Some(code) = call.error {
-            let codes = function.failures.len();
-            match function.failures.get_mut(&code) {
-                Some(count) => *count += 1,
-                None if codes < MAX_CODES => drop(function.failures.insert(code, 1)),
-                None => *function.failures.entry(i32::MIN).or_default() += 1,
-            }
-        }
-        Ok(())
-    }
-
-    fn work(&mut self, work: &Work<'_>) -> io::Result<()> {
-        self.counters.add(work);
-        let kind = work.stage.kind;
-        let room = self.work.len() < MAX_ROWS;
-        let mut key = (work.process, work.stage.id);
-        let mut name = work.stage.name;
-        if !room && !self.work.contains_key(&key) {
-            let rest = StageId(kind as u64);
-            (key, name) = ((ProcessIndex(u32::MAX), rest), REST);
-        }
-        let labels = &mut self.labels;
-        let KnownWork { label, sum } = self.work.entry(key).or_insert_with(|| {
-            labels.push(name.to_owned());
-            KnownWork {
-                label: labels.len() as u32 - 1,
-                sum: WorkSummary {
-                    name: name.to_owned(),
-                    kind,
-                    times: Distribution::default(),
-                    latency: Distribution::default(),
-                    unfinished: 0,
-                    untimed: 0,
-                    failed: 0,
-                    sizes: Distribution::default(),
-                },
-            }
-        });
-        if work.bytes > 0 {
-            sum.sizes.add(work.bytes);
-        }
-        sum.failed += u64::from(work.status < 0);
-        match work.interval {
-            Some((start, end)) => {
-                sum.times.add(end.0.saturating_sub(start.0));
-                if let Some(enqueued) = work.enqueued {
-                    sum.latency.add(start.0.saturating_sub(enqueued.0));
-                    let ran = end.0.saturating_sub(start.0);
-                    self.ranges.work(work.process, work.thread, enqueued, ran);
-                }
-                let opener = Opener {
-                    label: *label,
-                    enqueued: work.enqueued,
-                };
-                self.extend(start, end);
-                if kind.is_busy()
-                    && let Some(gpu) = self.gpus.get_mut(&work.agent)
-                {
-                    gpu.all.add(start, end, Some(opener));
-                    let of_kind = match kind {
-                        WorkKind::Kernel => &mut gpu.kernels,
-                        _ => &mut gpu.transfers,
-                    };
-                    of_kind.add(start, end, None);
-                }
-            }
-            None if work.unfinished == Unfinished::NO_TIMES.name() => {
-                sum.untimed += 1;
-                if let Some(gpu) = self.gpus.get_mut(&work.agent) {
-                    gpu.untimed += 1;
-                }
-            }
-            None if work.unfinished == Some(Work::UNRECORDED) => {
-                sum.untimed += 1;
-            }
-            None => {
-                sum.unfinished += 1;
-                // It was running until the end, or it is not known to have started.
-                if let Some((start, end)) = work.measured() {
-                    sum.times.add(end.0.saturating_sub(start.0));
-                    self.extend(start, end);
-                    if let Some(gpu) = self.gpus.get_mut(&work.agent)
-                        && kind.is_busy()
-                    {
-                        gpu.all.add(start, end, None);
-                        let of_kind = match kind {
-                            WorkKind::Kernel => &mut gpu.kernels,
-                            _ => &mut gpu.transfers,
-                        };
-                        of_kind.add(start, end, None);
-                    }
-                } else {
-                    sum.untimed += 1;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn slice(&mut self, slice: &Slice<'_>) -> io::Result<()> {
-        if slice.is_off() {
-            self.add_off(slice.start, slice.end.unwrap_or(slice.start));
-        }
-        if slice.category == category::COUNTED_RANGE {
-            self.counters.add_range(slice);
-        }
-        match (self.range_tracks.get(&slice.track), slice.end) {
-            (Some(Some((process, thread))), _) => {
-                let place = RangePlace {
-                    process: *process,
-                    thread: *thread,
-                    track: slice.track,
-                };
-                self.ranges.begin(place, slice.name, slice.start);
-            }
-            (Some(None), end) => self.ranges.add(slice.name, slice.start, end),
-            (None, _) => return Ok(()),
-        }
-        self.extend(slice.start, slice.end.unwrap_or(slice.start));
-        Ok(())
-    }
-
-    fn instant(&mut self, instant: &Instant<'_>) -> io::Result<()> {
-        if self.range_tracks.contains_key(&instant.track) {
-            self.extend(instant.time, instant.time);
-        }
-        Ok(())
-    }
-
-    fn end(&mut self, track: TrackIndex, end: Nanos) -> io::Result<()> {
-        if let Some(Some((process, thread))) = self.range_tracks.get(&track) {
-            let place = RangePlace {
-                process: *process,
-                thread: *thread,
-                track,
-            };
-            self.ranges.end(place, end);
-            self.extend(end, end);
-        }
-        Ok(())
-    }
-
-    fn loss(&mut self, loss: &Loss) -> io::Result<()> {
-        self.lost = self.lost.saturating_add(loss.count);
-        Ok(())
-    }
-
-    fn note(&mut self, note: &Note<'_>) -> io::Result<()> {
-        if let Some(reason) = note.missing() {
-            let is_known = self.missing.contains_key(reason);
-            let reason = if is_known || self.missing.len() < MAX_MISSING {
-                reason
-            } else {
-                REST
-            };
-            *self.missing.entry(reason.to_owned()).or_default() += 1;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use gputrail_record::{CorrelationId, ExternalId};
-    use gputrail_trace::model::{
-        CounterDescription, CounterUnit, EventArgument, EventId, Function, QueueIndex, Resources,
-        Stage, Value,
-    };
-
-    fn function(name: &str, index: u32) -> Function {
-        Function {
-            index: FunctionIndex(index),
-            name: name.into(),
-            domain: Domain::OPENCL,
-            category: None,
-            group: OperationGroup::ENQUEUE,
-            parameters: Vec::new(),
-        }
-    }
-
-    fn call(function: &Function, start: u64, end: u64, error: Option<i32>) -> Call<'_> {
-        Call {
-            process: ProcessIndex(0),
-            thread: ThreadId(1),
-            track: TrackIndex(0),
-            function,
-            start: Nanos(start),
-            end: Some(Nanos(end)),
-            open: false,
-            nested: false,
-            correlation: CorrelationId(1),
-            external: ExternalId::NONE,
-            error,
-            submitted: &[],
-            waited: &[],
-            arguments: &[],
-            flows: &[],
-        }
-    }
-
-    fn kernel(name: &str, stage: u64, interval: Option<(u64, u64)>) -> Work<'_> {
-        Work {
-            process: ProcessIndex(0),
-            thread: ThreadId(1),
-            correlation: CorrelationId(1),
-            event: Some(EventId(1)),
-            agent: AgentIndex(0),
-            queue: QueueIndex(0),
-            stream: 0,
-            stage: Stage {
-                id: StageId(stage),
-                kind: WorkKind::Kernel,
-                name,
-                demangled: "",
-                architecture: "",
-            },
-            enqueued: None,
-            queued: None,
-            submitted: None,
-            interval: interval.map(|(start, end)| (Nanos(start), Nanos(end))),
-            start: None,
-            duration: None,
-            unfinished: None,
-            launch: None,
-            resources: Resources::default(),
-            bytes: 0,
-            status: 0,
-            waits: &[],
-            samples: None,
-            arguments: &[],
-        }
-    }
-
-    fn agent(name: &str) -> Agent {
-        Agent {
-            name: name.into(),
-            ..Agent::default()
-        }
-    }
-
-    #[test]
-    fn functions_come_by_time_and_processes_are_put_together() {
-        let mut summary = Summary::default();
-        let [short, long, elsewhere] =
-            [("short", 0), ("long", 1), ("short", 7)].map(|(name, index)| function(name, index));
-        summary.call(&call(&short, 0, 10, None)).unwrap();
-        summary.call(&call(&long, 10, 40, None)).unwrap();
-        let elsewhere = Call {
-            process: ProcessIndex(1),
-            ..call(&elsewhere, 100, 105, None)
-        };
-        summary.call(&elsewhere).unwrap();
-        let functions = summary.functions();
-        assert_eq!(functions[0].name, "long");
-        let times = &functions[1].times;
-        assert_eq!(
-            (times.count, times.total, times.least, times.most),
-            (2, 15, 5, 10)
-        );
-        assert_eq!(times.mean(), 7);
-        assert_eq!(summary.span(), Some((Nanos(0), Nanos(105))));
-    }
-
-    #[test]
-    fn failures_are_counted_by_code() {
-        let mut summary = Summary::default();
-        let function = function("clX", 0);
-        for error in [Some(-5), Some(-30), Some(-5), None] {
-            summary.call(&call(&function, 0, 1, error)).unwrap();
-        }
-        let failures: Vec<_> = summary
-            .failures()
-            .iter()
-            .map(|f| (f.code, f.count))
-            .collect();
-        assert_eq!(failures, [(-5, 2), (-30, 1)]);
-    }
-
-    #[test]
-    fn reasons_of_missing_records_are_counted_up_to_a_limit() {
-        let mut summary = Summary::default();
-        let mut note = |name, text: &str| {
-            let value = Value::Text(text);
-            let arguments = [EventArgument {
-                name: "detail",
-                value,
-            }];
-            let note = Note {
-                process: ProcessIndex(0),
-                time: Nanos(1),
-                name,
-                arguments: &arguments,
-            };
-            summary.note(&note).unwrap();
-        };
-        for reason in 0..MAX_MISSING + 2 {
-            note("records missing", &reason.to_string());
-        }
-        note("records missing", "7");
-        note("recording", "of something else");
-        let missing = summary.missing();
-        assert_eq!(missing.len(), MAX_MISSING + 1);
-        assert_eq!((missing["7"], missing[REST]), (2, 2));
-    }
-
-    #[test]
-    fn work_that_did_not_end_takes_no_time() {
-        let mut summary = Summary::default();
-        summary.agents(AgentIndex(0), &[agent("gpu")]).unwrap();
-        summary.work(&kernel("k", 1, Some((10, 20)))).unwrap();
-        summary.work(&kernel("k", 2, None)).unwrap();
-        let kernels = summary.kernels();
-        assert_eq!((kernels[0].times.count, kernels[0].unfinished), (1, 1));
-        assert_eq!(summary.gpus()[0].busy.as_ref().unwrap().busy, Nanos(10));
-    }
-
-    #[test]
-    fn work_without_an_end_takes_time_only_if_its_start_was_measured() {
-        let shown = |why| Work {
-            start: Some(Nanos(20)),
-            duration: Some(5),
-            unfinished: why,
-            ..kernel("k", 1, None)
-        };
-        // Not known to have started; running at the end.
-        let reasons = [
-            (Some("no completion was recorded"), 0),
-            (Unfinished::AT_END.name(), 5),
-        ];
-        for (why, ran) in reasons {
-            let mut summary = Summary::default();
-            summary.agents(AgentIndex(0), &[agent("gpu")]).unwrap();
-            summary.work(&kernel("k", 1, Some((10, 20)))).unwrap();
-            summary.work(&shown(why)).unwrap();
-            let k = &summary.kernels()[0];
-            let sums = (k.times.total, k.unfinished, k.untimed);
-            assert_eq!(sums, (10 + ran, 1, u64::from(ran == 0)));
-            let gpu = &summary.gpus()[0];
-            assert_eq!(gpu.busy.as_ref().unwrap().busy, Nanos(10 + ran));
-            assert_eq!(gpu.kernels, Nanos(10 + ran));
-        }
-    }
-
-    #[test]
-    fn a_device_may_copy_while_it_computes() {
-        let mut summary = Summary::default();
-        summary.agents(AgentIndex(0), &[agent("gpu")]).unwrap();
-        let enqueued = Some(Nanos(7));
-        let work = Work {
-            enqueued,
-            ..kernel("k", 1, Some((10, 20)))
-        };
-        summary.work(&work).unwrap();
-        let mut copy = kernel("copy", 2, Some((15, 40)));
-        (copy.stage.kind, copy.bytes) = (WorkKind::Copy, 64);
-        summary.work(&copy).unwrap();
-        let gpu = &summary.gpus()[0];
-        assert_eq!(
-            (gpu.kernels, gpu.transfers, gpu.overlap),
-            (Nanos(10), Nanos(25), Nanos(5))
-        );
-        assert_eq!(summary.kernels()[0].latency.total, 3);
-        assert_eq!(summary.other_work()[0].sizes.total, 64);
-    }
-
-    #[test]
-    fn counters_of_a_kernel_have_their_extremes_and_median() {
-        let mut summary = Summary::default();
-        let block = CounterBlock {
-            name: "SQ".to_owned(),
-            process: ProcessIndex(0),
-            agent: AgentIndex(0),
-            memory: false,
-            over_time: false,
-            counters: vec![CounterDescription {
-                name: "SQ_WAVES".to_owned(),
-                description: String::new(),
-                unit: CounterUnit::Count,
-            }],
-        };
-        Consumer::counters(&mut summary, CounterIndex(0), &block).unwrap();
-        for value in [2.0, 0.25, 16.0] {
-            let argument = |name, value| EventArgument { name, value };
-            let arguments = [
-                argument("SQ_WAVES", Value::Double(value)),
-                argument("not declared", Value::Double(value)),
-            ];
-            let work = Work {
-                arguments: &arguments,
-                ..kernel("k", 1, Some((10, 20)))
-            };
-            summary.work(&work).unwrap();
-        }
-        let invalid = [EventArgument {
-            name: "SQ_WAVES",
-            value: Value::Text("overflow"),
-        }];
-        let work = Work {
-            arguments: &invalid,
-            ..kernel("k", 1, Some((10, 20)))
-        };
-        summary.work(&work).unwrap();
-        let [waves] = &summary.counters()[..] else {
-            panic!("{:?}", summary.counters());
-        };
-        assert_eq!((&*waves.kernel, &*waves.counter), ("k", "SQ_WAVES"));
-        assert_eq!((waves.dispatches, waves.min, waves.max), (3, 0.25, 16.0));
-        assert!((waves.median - 2.0).abs() < 0.02, "{}", waves.median);
-        assert_eq!(waves.total, Some(18.25));
-        let reason = InvalidCounter {
-            kernel: "k".to_owned(),
-            counter: "SQ_WAVES".to_owned(),
-            reason: "overflow".to_owned(),
-            values: 1,
-        };
-        assert_eq!(summary.invalid_counters(), [reason]);
-        assert_eq!(summary.period_counters(), []);
-    }
-
-    #[test]
-    fn counters_of_a_period_are_summed_up_by_agent_and_percentages_have_no_sum() {
-        let mut summary = Summary::default();
-        let counter = |name: &str, unit| CounterDescription {
-            name: name.to_owned(),
-            description: String::new(),
-            unit,
-        };
-        let block = CounterBlock {
-            name: "SQ".to_owned(),
-            process: ProcessIndex(0),
-            agent: AgentIndex(0),
-            memory: false,
-            over_time: true,
-            counters: vec![
-                counter("SQ_WAVES", CounterUnit::Count),
-                counter("VALUBusy", CounterUnit::Percent),
-            ],
-        };
-        let title = Agent {
-            title: "GPU 0".to_owned(),
-            ..agent("a")
-        };
-        summary.agents(AgentIndex(0), &[title]).unwrap();
-        Consumer::counters(&mut summary, CounterIndex(4), &block).unwrap();
-        let zeros = [CounterValue::Int(0); 2];
-        summary
-            .derived_values(CounterIndex(4), Nanos(1), &zeros)
-            .unwrap();
-        for (time, value) in [(2, 5), (3, 7), (4, 100)] {
-            let values = [CounterValue::Int(value), CounterValue::Double(50.0)];
-            summary
-                .counter_values(CounterIndex(4), Nanos(time), &values)
-                .unwrap();
-        }
-        let [waves, busy] = &summary.period_counters()[..] else {
-            panic!("{:?}", summary.period_counters());
-        };
-        assert_eq!((&*waves.agent, &*waves.counter), ("GPU 0", "SQ_WAVES"));
-        assert_eq!((waves.periods, waves.min, waves.max), (3, 5.0, 100.0));
-        assert_eq!((waves.median, waves.total), (7.0, Some(112.0)));
-        assert_eq!((busy.median, busy.total), (50.0, None));
-    }
-
-    #[test]
-    fn a_device_without_work_has_no_busy_time() {
-        let mut summary = Summary::default();
-        summary.agents(AgentIndex(3), &[agent("idle")]).unwrap();
-        assert_eq!(summary.gpus()[0].busy, None);
     }
 }

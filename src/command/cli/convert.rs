@@ -37,6 +37,11 @@ pub struct Convert {
     #[arg(long)]
     pub no_align: bool,
 
+    /// Add rows to each device with the ranges and operators in which its work was launched, from the first such work to the
+    /// last
+    #[arg(long)]
+    pub project_ranges: bool,
+
     /// Make the output at most this large: keep the beginning of what is selected, and say what is left out
     #[arg(long, value_name = "SIZE", value_parser = output_size, conflicts_with = "split")]
     pub max_size: Option<u64>,

@@ -11,7 +11,7 @@ Examples:
 Then open the .pftrace file in https://ui.perfetto.dev (\"Open trace file\").";
 
 pub const EXIT_CODES: &str = "\
-Exit codes: 0 on success; 125 when gputrail itself fails. `record` passes on the code of the \
+Exit codes: 0 on success; 1 when input was damaged; 3 when a condition of `diff --fail-if` holds; 125 when gputrail itself fails. `record` passes on the code of the \
 program, or 128+n when signal n ended it; 126 when it cannot be executed, 127 when it is not found.";
 
 pub const RECORD_EXAMPLES: &str = "\
@@ -127,20 +127,53 @@ pub const SUMMARY_EXAMPLES: &str = "\
 Examples:
   gputrail summary run.pftrace
   gputrail summary run.pftrace --format json | jq '.kernels[0]'
-  gputrail summary run-*.gputrail --format csv | grep ^gaps
-  gputrail summary profile.hatchet --folded > stacks.txt      of Triton's Proton, for flame graphs";
+  gputrail summary job/ --by rank --top 8                the slowest ranks first
+  gputrail summary profile.json.gz --table steps         ProfilerStep#N, step N; others by --step
+  gputrail summary run.pftrace --flame folded | flamegraph.pl > run.svg
+  gputrail summary run-*.gputrail --format csv -o tables  tables/kernels.csv, tables/gaps.csv, ...
+  gputrail summary profile.hatchet --flame folded         of Triton's Proton";
 
 pub const SUMMARY_NOTES: &str = "\
 Medians come from a sketch of the values and are off by at most the share that the first table names; all \
-else is exact. Times of calls include the calls they make. A gap is a time in which a device had no \
+else is exact. `gputrail help answers` explains the tables. Times of calls include the calls they make. A gap is a time in which a device had no \
 work between two pieces of it; before the work that ends it was enqueued, the host let the device wait.";
+
+pub const ADVISE_EXAMPLES: &str = "\
+Examples:
+  gputrail advise run.pftrace
+  gputrail advise profile.json.gz --top 3
+  gputrail advise job/ --format json | jq '.advice[].rule'";
+
+pub const ADVISE_NOTES: &str = "\
+Each piece of advice says what was seen, where it is worst (a time that the command `Pan to timestamp` of Perfetto's UI takes), \
+why it matters and what to try. `gputrail help answers` lists the rules and their thresholds. A rule that lacks its data is silent.";
+
+pub const DIFF_EXAMPLES: &str = "\
+Examples:
+  gputrail diff before.pftrace after.pftrace
+  gputrail diff before/ after/ --format markdown --top 10      for a pull request
+  gputrail diff a1.pftrace a2.pftrace -- b1.pftrace b2.pftrace
+  gputrail diff main.pftrace new.pftrace --fail-if 'total > +5 %'";
+
+pub const DIFF_NOTES: &str = "\
+Rows without a change are left out. Kernels are matched by their full names, and what is left by names without template \
+arguments, parameters and tile sizes. With several runs a side, values are means, and `Spread` is the distance from the least \
+run to the greatest.
+
+--fail-if takes FIGURE OPERATOR VALUE. Figures: total (from the first event to the last), busy, idle, computing, exposed, \
+transfers, kernels, calls, and the total of rows as kernel:NAME, call:NAME, copy:NAME, gap:NAME, range:NAME, step:NAME, with \
+wildcards. Operators: > >= < <=. Values with a sign are changes, in % or s, ms, us, ns; without one, the value after the change.
+
+Exit codes: 0 on success; 1 when an input was damaged, and the rest was compared; 3 when a condition of --fail-if holds; 125 when \
+gputrail itself fails.";
 
 pub const HOTSPOTS_EXAMPLES: &str = "\
 Examples:
   gputrail hotspots run.pftrace
   gputrail hotspots run.pftrace --kernel 'gemm*'
   gputrail hotspots run.pftrace --format json | jq '.kernels[0].lines[0]'
-  gputrail hotspots run.gputrail --format csv > pc_sampling.csv";
+  gputrail hotspots run.gputrail --format csv > pc_sampling.csv
+  gputrail hotspots run.pftrace --format folded | flamegraph.pl > run.svg";
 
 pub const HOTSPOTS_NOTES: &str = "\
 Samples come from `gputrail record --pc-sampling`. Counts are exact, also where the flame graph shows only some of the \

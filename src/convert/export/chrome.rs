@@ -21,7 +21,6 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::device_rows::DeviceRows;
-use super::ranks::{NO_RANK, rank_of};
 use gputrail_record::{CorrelationId, Domain, Nanos};
 use gputrail_trace::json::{quote, write_value};
 use gputrail_trace::model::{
@@ -29,6 +28,7 @@ use gputrail_trace::model::{
     FlowPoint, Instant, Note, Parent, Process, ProcessIndex, Samples, Slice, SliceEnd,
     StackSamples, TraceHeader, Track, TrackIndex, TrackKind, Value, Work, WorkKind,
 };
+use gputrail_trace::ranks::{NO_RANK, rank_of};
 
 /// Thread ids of tracks that belong to no thread count from here: readers keep 32 bits.
 const FIRST_TRACK: u64 = 0x7000_0000;

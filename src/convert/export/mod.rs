@@ -6,7 +6,6 @@ mod device_rows;
 
 #[cfg(feature = "parquet")]
 mod parquet;
-mod ranks;
 mod rows;
 pub mod schema;
 mod spans;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 
-use super::ranks::{NO_RANK, collective, rank_of};
 use super::schema::{self, RowValue, TableSchema};
 use super::spans::{OpenSpans, Span};
 use gputrail_code::aggregate::WaveOutcome;
@@ -15,6 +14,7 @@ use gputrail_trace::model::{
     ProcessIndex, Queue, QueueIndex, SamplerIndex, Samples, Slice, SliceEnd, StackSamples, Track,
     TrackIndex, TrackKind, Work, WorkKind,
 };
+use gputrail_trace::ranks::{NO_RANK, collective, rank_of};
 
 /// Takes rows.
 pub trait RowSink: Send {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use gputrail_record::{CorrelationId, ExternalId, Nanos, ThreadId};
 use gputrail_trace::json;
 use gputrail_trace::model::{
-    Call, EventArgument, EventId, ProcessIndex, Slice, SliceEnd, TrackIndex, Value,
+    Call, EventArgument, EventId, ProcessIndex, Slice, SliceEnd, TrackIndex,
 };
 
 /// Maximum number of open spans that are held. Further ones are passed on without their ends.
@@ -164,14 +164,5 @@ impl OpenSpans {
             .into_iter()
             .flatten()
             .flatten()
-    }
-}
-
-/// The text of an argument called `name`.
-pub(super) fn text_argument<'v>(arguments: &[EventArgument<'v>], name: &str) -> Option<&'v str> {
-    let found = arguments.iter().find(|argument| argument.name == name)?;
-    match found.value {
-        Value::Text(text) => Some(text),
-        _ => None,
     }
 }

@@ -15,7 +15,7 @@ use super::json_window::{error_offset, reason};
 use super::{ImportFinding, InputFile};
 
 /// The description of such a file for commands that need a timeline.
-pub(super) const NO_TIMELINE: &str = "a profile of Triton's Proton: a tree of sums without times, of which no timeline can be made; `gputrail summary` shows its tables, and with --folded its stacks";
+pub(super) const NO_TIMELINE: &str = "a profile of Triton's Proton: a tree of sums without times, of which no timeline can be made; `gputrail summary` shows its tables, and with --flame folded its stacks";
 
 /// Most bytes of a file.
 const MAX_BYTES: u64 = 1 << 30;

@@ -67,6 +67,7 @@ pub(crate) mod hold;
 mod ids;
 pub(crate) mod nesting;
 mod note;
+mod projected_ranges;
 mod samples;
 mod slice;
 pub mod stalls;
@@ -86,6 +87,7 @@ pub use ids::{
     SamplerIndex, StackIndex, StageId, TrackIndex,
 };
 pub use note::{Loss, Note};
+pub use projected_ranges::ProjectedRanges;
 pub use samples::{
     AgentConfiguration, CodeAddress, CodeFrame, ExecutionCount, Executions, OutcomeCount,
     RawSample, SampleCount, SampleTotals, Samples, SourceText, StackFrame, StackSamples,

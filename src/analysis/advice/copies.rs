@@ -1,0 +1,112 @@
+//! Copies: synchronous ones, those of pageable memory, and tiny ones.
+
+use gputrail_record::{Nanos, count, grouped};
+
+use super::{Advice, Evidence, percent, words};
+use crate::figures::bytes;
+use crate::summary::FunctionRole;
+use gputrail_trace::model::WorkKind;
+
+/// The share of a recording in synchronous copies, and their least number.
+const SYNCHRONOUS_SHARE: f64 = 0.05;
+const SYNCHRONOUS: u64 = 10;
+/// The share of a recording in copies of pageable memory.
+const PAGEABLE_SHARE: f64 = 0.02;
+/// The least number of tiny copies of a kind, their median size in bytes, and the share of a recording that they take.
+const TINY: u64 = 100;
+const TINY_BYTES: u64 = 16 << 10;
+const TINY_SHARE: f64 = 0.01;
+
+/// Copies block the host.
+pub fn synchronous(evidence: &Evidence<'_>) -> Option<Advice> {
+    let copies = || {
+        let functions = evidence.functions.iter();
+        functions.filter(|one| one.role == FunctionRole::SynchronousCopy)
+    };
+    let total: u64 = copies().map(|one| one.times.total).sum();
+    let calls: u64 = copies().map(|one| one.times.count).sum();
+    if calls < SYNCHRONOUS || !evidence.is_much(total, SYNCHRONOUS_SHARE) {
+        return None;
+    }
+    let worst = copies().max_by_key(|one| one.longest.map_or(0, |longest| longest.took))?;
+    let longest = worst.longest?;
+    Some(Advice {
+        rule: "synchronous-copies",
+        seen: format!(
+            "{} of synchronous copies took {}, {} of the recording; the longest, {}, took {}",
+            count(calls, "call"),
+            words(total),
+            percent(total, evidence.length),
+            worst.name,
+            words(longest.took)
+        ),
+        place: Some(longest.start),
+        stake: Some(Nanos(total)),
+        why: "the host waits for each copy, and all work before it on the queue",
+        attempt: "copy asynchronously from pinned memory on a queue of its own, and wait by events"
+            .to_owned(),
+    })
+}
+
+/// Copies use pageable memory.
+pub fn pageable(evidence: &Evidence<'_>) -> Option<Advice> {
+    let copies = || {
+        evidence
+            .others
+            .iter()
+            .filter(|one| one.name.contains("Pageable"))
+    };
+    let total: u64 = copies().map(|one| one.times.total).sum();
+    if !evidence.is_much(total, PAGEABLE_SHARE) {
+        return None;
+    }
+    let worst = copies().max_by_key(|one| one.times.total)?;
+    let longest = worst.longest?;
+    let calls = copies().map(|one| one.times.count).sum();
+    let size: u64 = copies().map(|one| one.sizes.total).sum();
+    Some(Advice {
+        rule: "pageable-copies",
+        seen: format!(
+            "{} from or to pageable memory, {}, took {}, {} of the recording; the longest, {}, took {}",
+            count(calls, "copy"),
+            bytes(size),
+            words(total),
+            percent(total, evidence.length),
+            worst.name,
+            words(longest.took)
+        ),
+        place: Some(longest.start),
+        stake: Some(Nanos(total)),
+        why: "the driver copies pageable memory through a buffer of its own, at a part of the bandwidth, and cannot overlap it \
+              with kernels",
+        attempt: "pin the memory (cudaHostAlloc, pin_memory=True, CL_MEM_ALLOC_HOST_PTR) and copy asynchronously".to_owned(),
+    })
+}
+
+/// Copies are tiny and many.
+pub fn tiny(evidence: &Evidence<'_>) -> Option<Advice> {
+    let tiny = evidence.others.iter().filter(|one| {
+        let median = one.sizes.median();
+        one.kind == WorkKind::Copy && one.sizes.count >= TINY && median <= TINY_BYTES
+    });
+    let cost = |one: &crate::summary::WorkSummary| one.times.total + one.parts.in_call;
+    let worst = tiny.max_by_key(|one| cost(one))?;
+    if !evidence.is_much(cost(worst), TINY_SHARE) {
+        return None;
+    }
+    Some(Advice {
+        rule: "tiny-copies",
+        seen: format!(
+            "{} of {} have a median of {} and took {} with their calls",
+            grouped(worst.sizes.count),
+            worst.name,
+            bytes(worst.sizes.median()),
+            words(cost(worst))
+        ),
+        place: worst.longest.map(|longest| longest.start),
+        stake: Some(Nanos(cost(worst))),
+        why: "each copy has a fixed cost, which is most of the time of a small one",
+        attempt: "put small buffers together and copy once, or pass values as arguments of kernels"
+            .to_owned(),
+    })
+}
