@@ -475,7 +475,7 @@ impl ActivityList<'_> {
 }
 
 /// The text of a field.
-fn text<'r>(row: &'r dyn Row, place: usize) -> &'r str {
+fn text(row: &dyn Row, place: usize) -> &str {
     match row.field(place) {
         crate::import::row::RowField::Text(text) => text.trim(),
         _ => "",
