@@ -5,8 +5,6 @@
 //! of their row, tied to tasks by `connection_id`; operations of communication (HCCL), whose tasks stand on the streams too, steps
 //! and markers are slices on rows of the device. Arrows from the host to a task tie it to the call or slice in which they begin.
 
-use serde_json::value::RawValue;
-
 use super::arguments;
 use super::collect::Collected;
 use super::event::{ChromeEvent, text};
@@ -85,9 +83,8 @@ fn task(event: &ChromeEvent<'_>, args: &str) -> Reworded {
     if let Some(stream) = stream {
         member(&mut object, "stream", &stream.to_string());
     }
-    arguments::each(args, |argument, raw: &RawValue| {
-        let value = raw.get();
-        let number = || arguments::number(raw);
+    arguments::each(args, |argument, value| {
+        let number = || arguments::number(value);
         match argument {
             "connection_id" => {
                 if let Some(id) = number().filter(|id| is_connection(*id)) {
@@ -141,9 +138,8 @@ fn call(collected: &mut Collected<'_>, event: &ChromeEvent<'_>, args: &str) -> R
         _ => None,
     };
     let mut object = String::new();
-    arguments::each(args, |argument, raw: &RawValue| {
-        let value = raw.get();
-        let id = (argument == "connection_id").then(|| arguments::number(raw));
+    arguments::each(args, |argument, value| {
+        let id = (argument == "connection_id").then(|| arguments::number(value));
         if let Some(id) = id.flatten().filter(|id| is_connection(*id)) {
             member(&mut object, "correlation", &id.to_string());
         }
@@ -154,6 +150,7 @@ fn call(collected: &mut Collected<'_>, event: &ChromeEvent<'_>, args: &str) -> R
         category: "\"cann\"",
         arguments: Some(object),
         pid,
+        ..Reworded::default()
     }
 }
 

@@ -7,8 +7,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
-use serde_json::value::RawValue;
-
 use super::arguments::SEPARATOR;
 use super::categories::{GRAPH, is_beside_work, is_call, is_operator, is_work};
 use super::correlations::Correlations;
@@ -76,7 +74,7 @@ pub(super) struct Collected<'a> {
     pub strings: Strings,
     pub events: Sorter,
     pub pairs: Sorter,
-    lane_numbers: HashMap<LaneKey, u32>,
+    lane_numbers: HashMap<LaneKey, u32, foldhash::fast::RandomState>,
     pub lanes: Vec<LaneKey>,
     pub processes: BTreeMap<Id, MetadataNames>,
     pub threads: BTreeMap<(Id, Id), MetadataNames>,
@@ -131,7 +129,7 @@ struct WorkPlace {
 
 fn place(args: &str) -> WorkPlace {
     let mut place = WorkPlace::default();
-    super::arguments::each(args, |name, value: &RawValue| match name {
+    super::arguments::each(args, |name, value| match name {
         "correlation" => place.correlation = super::arguments::number(value),
         "stream" => place.has_stream = true,
         "device" => {
@@ -154,7 +152,7 @@ impl<'a> Collected<'a> {
             strings,
             events: Sorter::new(budget / 4 * 3),
             pairs: Sorter::new(budget / 4),
-            lane_numbers: HashMap::from([(LaneKey::Rest, 0)]),
+            lane_numbers: HashMap::from_iter([(LaneKey::Rest, 0)]),
             lanes: vec![LaneKey::Rest],
             processes: BTreeMap::new(),
             threads: BTreeMap::new(),
@@ -415,7 +413,7 @@ impl<'a> Collected<'a> {
     /// A kernel of a collective operation, which other ranks have, too.
     fn operation(&mut self, args: &str, times: (i64, i64)) {
         let (mut sequence, mut texts) = (None, [const { String::new() }; 3]);
-        super::arguments::each(args, |name, value: &RawValue| {
+        super::arguments::each(args, |name, value| {
             let place = match name {
                 "Collective name" => 0,
                 "Process Group Name" => 1,
@@ -426,7 +424,7 @@ impl<'a> Collected<'a> {
                 }
                 _ => return,
             };
-            texts[place] = text(value.get()).into_owned();
+            texts[place] = text(value).into_owned();
         });
         let [name, group, ranks] = &texts;
         self.operations.add(name, (group, ranks), sequence, times);
@@ -440,13 +438,10 @@ impl<'a> Collected<'a> {
         args: &str,
     ) -> io::Result<()> {
         let (mut values, mut zeros) = (String::new(), String::new());
-        super::arguments::each(args, |name, value: &RawValue| {
-            if value
-                .get()
-                .starts_with(|c: char| c == '-' || c.is_ascii_digit())
-            {
+        super::arguments::each(args, |name, value| {
+            if value.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
                 let name = serde_json::to_string(name).expect("a text becomes JSON");
-                for (object, value) in [(&mut values, value.get()), (&mut zeros, "0")] {
+                for (object, value) in [(&mut values, value), (&mut zeros, "0")] {
                     object.push(if object.is_empty() { '{' } else { ',' });
                     object.extend([&*name, ":", value]);
                 }
@@ -569,7 +564,7 @@ impl<'a> Collected<'a> {
             let mut found = None;
             super::arguments::each(args, |name, value| {
                 if name == wanted {
-                    found = Some(text(value.get()).into_owned());
+                    found = Some(text(value).into_owned());
                 }
             });
             found

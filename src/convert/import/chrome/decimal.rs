@@ -2,6 +2,8 @@
 
 /// Most digits before the point, exponent included: more than any clock has.
 const MAX_DIGITS: i64 = 30;
+/// Digits that fit in 64 bits, whatever they are.
+const SHORT: i64 = 19;
 
 /// A time or duration, ns.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub(super) fn microseconds(text: &str) -> Option<Decimal> {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let (mantissa, exponent) = match digits.find(['e', 'E']) {
+    let (mantissa, exponent) = match digits.bytes().position(|byte| byte | 0x20 == b'e') {
         Some(place) => (&digits[..place], digits[place + 1..].parse::<i64>().ok()?),
         None => (digits, 0),
     };
@@ -32,19 +34,23 @@ pub(super) fn microseconds(text: &str) -> Option<Decimal> {
     }
     // Place of the decimal point in the digits, moved from microseconds to nanoseconds.
     let point = (whole.len() as i64).checked_add(exponent)?.checked_add(3)?;
-    let mut nanos: i128 = 0;
+    let (mut short, mut long) = (0_u64, None);
     let (mut exact, mut round_up) = (true, false);
     for (place, digit) in (0..).zip(whole.bytes().chain(fraction.bytes())) {
         if !digit.is_ascii_digit() {
             return None;
         }
-        if place < point {
-            nanos = nanos.checked_mul(10)?.checked_add((digit - b'0').into())?;
+        if place < point.min(SHORT) {
+            short = short * 10 + u64::from(digit - b'0');
+        } else if place < point {
+            let before: i128 = long.unwrap_or(short.into());
+            long = Some(before.checked_mul(10)?.checked_add((digit - b'0').into())?);
         } else {
             exact &= digit == b'0';
             round_up |= place == point && digit >= b'5';
         }
     }
+    let mut nanos = long.unwrap_or(short.into());
     let given = (whole.len() + fraction.len()) as i64;
     if point > given && nanos != 0 {
         let zeros = point - given;

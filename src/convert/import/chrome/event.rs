@@ -5,8 +5,10 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
+use super::plain::{behind, skip_space, string_end, value_end};
+
 /// The fields of an event, as they stand in the file.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ChromeEvent<'a> {
     /// Phase.
     pub ph: Option<&'a str>,
@@ -101,6 +103,72 @@ fn known<'a>(name: &str) -> Option<FieldName<'a>> {
     })
 }
 
+impl<'a> ChromeEvent<'a> {
+    /// The event at the beginning of `text`, and its length.
+    pub fn parse(text: &'a str) -> Option<(ChromeEvent<'a>, usize)> {
+        ChromeEvent::parse_plain(text).or_else(|| {
+            let mut stream = serde_json::Deserializer::from_str(text).into_iter();
+            let event = stream.next()?.ok()?;
+            Some((event, stream.byte_offset()))
+        })
+    }
+
+    /// As [`parse`](Self::parse), of an event whose names have no escapes.
+    fn parse_plain(text: &'a str) -> Option<(ChromeEvent<'a>, usize)> {
+        let bytes = text.as_bytes();
+        let mut event = ChromeEvent::default();
+        let mut at = skip_space(bytes, behind(bytes, 0, b'{')?);
+        if let Some(end) = behind(bytes, at, b'}') {
+            return Some((event, end));
+        }
+        loop {
+            let name_end = string_end(bytes, at)?;
+            let name = text.get(at + 1..name_end - 1)?;
+            let field = match known(name) {
+                Some(field) => field,
+                None if name.contains('\\') => return None,
+                None => FieldName::Further(Cow::Borrowed(name)),
+            };
+            let colon = behind(bytes, skip_space(bytes, name_end), b':')?;
+            let begin = skip_space(bytes, colon);
+            let end = value_end(bytes, begin)?;
+            event.put(field, text.get(begin..end)?);
+            at = skip_space(bytes, end);
+            match bytes.get(at)? {
+                b',' => at = skip_space(bytes, at + 1),
+                b'}' => return Some((event, at + 1)),
+                _ => return None,
+            }
+        }
+    }
+
+    fn put(&mut self, field: FieldName<'a>, value: &'a str) {
+        let place = match field {
+            FieldName::Ph => &mut self.ph,
+            FieldName::Name => &mut self.name,
+            FieldName::Cat => &mut self.cat,
+            FieldName::Pid => &mut self.pid,
+            FieldName::Tid => &mut self.tid,
+            FieldName::Ts => &mut self.ts,
+            FieldName::Dur => &mut self.dur,
+            FieldName::Args => &mut self.args,
+            FieldName::Id => &mut self.id,
+            FieldName::Id2 => &mut self.id2,
+            FieldName::Scope => &mut self.scope,
+            FieldName::Bp => &mut self.bp,
+            FieldName::S => &mut self.s,
+            FieldName::BindId => &mut self.bind_id,
+            FieldName::FlowIn => &mut self.flow_in,
+            FieldName::FlowOut => &mut self.flow_out,
+            FieldName::Further(name) => {
+                self.further.push((name, value));
+                return;
+            }
+        };
+        *place = Some(value);
+    }
+}
+
 impl<'de: 'a, 'a> serde_core::Deserialize<'de> for ChromeEvent<'a> {
     fn deserialize<D: serde_core::Deserializer<'de>>(
         deserializer: D,
@@ -120,29 +188,7 @@ impl<'de: 'a, 'a> serde_core::Deserialize<'de> for ChromeEvent<'a> {
                 let mut event = ChromeEvent::default();
                 while let Some(field) = map.next_key::<FieldName<'de>>()? {
                     let value = map.next_value::<&'de RawValue>()?.get();
-                    let place = match field {
-                        FieldName::Ph => &mut event.ph,
-                        FieldName::Name => &mut event.name,
-                        FieldName::Cat => &mut event.cat,
-                        FieldName::Pid => &mut event.pid,
-                        FieldName::Tid => &mut event.tid,
-                        FieldName::Ts => &mut event.ts,
-                        FieldName::Dur => &mut event.dur,
-                        FieldName::Args => &mut event.args,
-                        FieldName::Id => &mut event.id,
-                        FieldName::Id2 => &mut event.id2,
-                        FieldName::Scope => &mut event.scope,
-                        FieldName::Bp => &mut event.bp,
-                        FieldName::S => &mut event.s,
-                        FieldName::BindId => &mut event.bind_id,
-                        FieldName::FlowIn => &mut event.flow_in,
-                        FieldName::FlowOut => &mut event.flow_out,
-                        FieldName::Further(name) => {
-                            event.further.push((name, value));
-                            continue;
-                        }
-                    };
-                    *place = Some(value);
+                    event.put(field, value);
                 }
                 Ok(event)
             }
@@ -166,5 +212,49 @@ pub(super) fn text(raw: &str) -> Cow<'_, str> {
             Ok(text) => Cow::Owned(text),
             Err(_) => Cow::Borrowed(inner),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Pieces of an event, and of what is nearly one.
+    fn piece() -> impl Strategy<Value = &'static str> {
+        prop::sample::select(
+            &[
+                r#""ph":"X","#,
+                r#""name" : "a\u00e9\n\"","#,
+                r#""na\u006de":"escaped","#,
+                r#""ts":1712195495505582.988,"#,
+                r#""dur":-0.5e3, "#,
+                r#""args":{"a":[1,{}],"b\u0020":"\ud800"},"#,
+                r#""further":null,"#,
+                r#""\ud800":true,"#,
+                r#""id":{"local":"0x1"},"#,
+                r#""ph":1"#,
+                r#""ph":"#,
+                r#"{"ph":"X"}"#,
+                ",",
+                "}",
+                "\n",
+            ][..],
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn plain_events_are_those_that_serde_json_reads(pieces in prop::collection::vec(piece(), 0..8)) {
+            let text = format!("{{{}\"cat\":\"kernel\"}}, rest", pieces.concat());
+            let mut stream = serde_json::Deserializer::from_str(&text).into_iter::<ChromeEvent<'_>>();
+            let expected = stream.next().and_then(Result::ok);
+            let expected = expected.map(|event| (event, stream.byte_offset()));
+            let plain = ChromeEvent::parse_plain(&text);
+            prop_assert!(plain.is_none() || plain == expected, "{}", text);
+            // Escapes in names are all that is left to serde_json.
+            prop_assert!(plain.is_some() || expected.is_none() || text.contains("na\\u"), "{}", text);
+            prop_assert_eq!(ChromeEvent::parse(&text), expected);
+        }
     }
 }

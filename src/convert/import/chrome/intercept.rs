@@ -6,8 +6,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde_json::value::RawValue;
-
 use super::arguments;
 use super::collect::Collected;
 use super::event::{ChromeEvent, text};
@@ -107,13 +105,13 @@ fn call(event: &ChromeEvent<'_>, name: &str) -> Reworded {
         .strip_suffix(" )")
         .and_then(|name| name.split_once("( "));
     let mut object = String::new();
-    arguments::each(event.args.unwrap_or(""), |argument, value: &RawValue| {
+    arguments::each(event.args.unwrap_or(""), |argument, value| {
         let id = (argument == "id")
             .then(|| arguments::number(value))
             .flatten();
         match id {
             Some(id) => member(&mut object, "correlation", &id.to_string()),
-            None => member(&mut object, argument, value.get()),
+            None => member(&mut object, argument, value),
         }
     });
     if let Some((_, tag)) = parts {
@@ -139,13 +137,10 @@ fn command(
 ) -> Option<Rewording> {
     let mut id = None;
     let mut rest = Vec::new();
-    arguments::each(
-        event.args.unwrap_or(""),
-        |argument, value: &RawValue| match argument {
-            "id" => id = arguments::number(value),
-            _ => rest.push((argument.to_owned(), value.get())),
-        },
-    );
+    arguments::each(event.args.unwrap_or(""), |argument, value| match argument {
+        "id" => id = arguments::number(value),
+        _ => rest.push((argument.to_owned(), value)),
+    });
     let id = id?;
     let part = [QUEUED, SUBMITTED, EXECUTION]
         .into_iter()

@@ -66,6 +66,7 @@ mod ids;
 mod intercept;
 mod kernel_details;
 mod pairs;
+mod plain;
 mod proton;
 mod record;
 mod reworded;

@@ -21,6 +21,8 @@ const MAX_WINDOW: usize = 1 << 26;
 const MAX_FIELD: usize = 1 << 20;
 /// Longest damaged event that is looked at for repair.
 const MAX_REPAIR: usize = 1 << 20;
+/// Bytes that are checked for UTF-8 in one piece. Behind damage they are checked again.
+const MAX_TEXT: usize = 1 << 16;
 
 /// Takes what a file holds.
 pub(super) trait ScanVisitor {
@@ -303,6 +305,7 @@ impl<R: BufRead> ChromeScanner<R> {
         within: EnclosingValue,
     ) -> Result<(), ScanStop> {
         loop {
+            while self.whole_events(visitor)? {}
             let byte = match self.peek(visitor) {
                 Some(byte) => byte,
                 None if within != EnclosingValue::Field => return Err(ScanStop::End),
@@ -333,6 +336,35 @@ impl<R: BufRead> ChromeScanner<R> {
                 },
             }
         }
+    }
+
+    /// Events without damage, up to the end of a piece of the window. Returns whether there are any.
+    ///
+    /// The piece is checked for UTF-8 once: in bytes, each name and each value of an event would be checked by itself.
+    fn whole_events(&mut self, visitor: &mut impl ScanVisitor) -> io::Result<bool> {
+        let rest = self.window.rest();
+        let text = utf8_prefix(&rest[..rest.len().min(MAX_TEXT)]);
+        let begin = self.window.position();
+        let mut done = 0;
+        loop {
+            let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
+            let space = text.as_bytes()[done..]
+                .iter()
+                .take_while(|byte| is_between(byte));
+            let at = done + space.count();
+            if text.as_bytes().get(at) != Some(&b'{') {
+                break;
+            }
+            match ChromeEvent::parse(&text[at..]) {
+                Some((event, length)) if !is_document(&event) => {
+                    visitor.event(begin + at as u64, &event)?;
+                    done = at + length;
+                }
+                _ => break,
+            }
+        }
+        self.window.at += done;
+        Ok(done > 0)
     }
 
     /// The event at `at`.
@@ -510,6 +542,14 @@ impl<R: BufRead> ChromeScanner<R> {
             self.window.at += length.unwrap_or(0);
         }
         is_last
+    }
+}
+
+/// The beginning of `bytes` that is UTF-8.
+fn utf8_prefix(bytes: &[u8]) -> &str {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
     }
 }
 

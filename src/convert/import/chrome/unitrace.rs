@@ -7,8 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::value::RawValue;
-
 use super::arguments;
 use super::collect::Collected;
 use super::event::{ChromeEvent, text};
@@ -116,13 +114,13 @@ fn command(collected: &mut Collected<'_>, event: &ChromeEvent<'_>, pid: Id) -> O
         }
         None => {}
     }
-    arguments::each(event.args.unwrap_or(""), |argument, value: &RawValue| {
+    arguments::each(event.args.unwrap_or(""), |argument, value| {
         let id = (argument == "id")
             .then(|| arguments::number(value))
             .flatten();
         match id {
             Some(id) => member(&mut object, "correlation", &id.to_string()),
-            None => member(&mut object, argument, value.get()),
+            None => member(&mut object, argument, value),
         }
     });
     object.push('}');
