@@ -38,6 +38,7 @@
 //! A reader is a function that takes the [`InputFile`]s of a recording, a consumer and a [`Report`]. It gets a line in
 //! [`InputFormat`], one in [`InputFormat::recognise`], and one in `Recording::produce`.
 
+mod ahead;
 mod chrome;
 mod clperfmarker;
 #[cfg(feature = "sqlite")]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::InputFormat;
+use super::ahead::AheadReader;
 use flate2::bufread::MultiGzDecoder;
 use rustix::fs::{AtFlags, CWD, linkat};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
@@ -162,6 +163,19 @@ impl InputFile {
             }
             Compression::Zstd => Box::new(BufReader::with_capacity(BUFFER, Frames::new(file))),
         })
+    }
+
+    /// As [`reader`](Self::reader), unpacked by a thread of its own if the file is packed.
+    pub(super) fn reader_ahead(&self) -> io::Result<Box<dyn BufRead + Send>> {
+        let reader = self.reader()?;
+        if self.compression == Compression::None {
+            return Ok(reader);
+        }
+        match AheadReader::new(reader) {
+            Ok(reader) => Ok(Box::new(reader)),
+            // With fewer threads it takes longer.
+            Err(_) => self.reader(),
+        }
     }
 
     /// A file under whose path its unpacked content can be opened: itself, or a temporary copy.

@@ -1,60 +1,85 @@
 //! Arguments of events: JSON objects, as values of the model.
 
 use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::value::RawValue;
 
 use super::event::text;
-use super::plain::{behind, skip_space, string_end, value_end};
 use gputrail_trace::model::{EventArgument, Value};
+
+/// Arguments that there is room for in a list before it grows.
+const USUAL: usize = 16;
 
 /// Stands between objects of arguments. JSON has it nowhere.
 pub(super) const SEPARATOR: char = '\x1e';
 
 /// Calls `take` with each name and value of the JSON objects in `args`.
-pub(super) fn each<'a>(args: &'a str, mut take: impl FnMut(&str, &'a str)) {
-    for (name, value) in members(args) {
-        take(&text(name), value);
+pub(super) fn each<'a>(args: &'a str, take: impl FnMut(&str, &'a RawValue)) {
+    each_cow(args, {
+        let mut take = take;
+        move |name, value| take(&name, value)
+    });
+}
+
+fn each_cow<'a>(args: &'a str, take: impl FnMut(Cow<'a, str>, &'a RawValue)) {
+    struct MemberVisitor<F>(F);
+    impl<'de, F: FnMut(Cow<'de, str>, &'de RawValue)> serde_core::de::Visitor<'de>
+        for MemberVisitor<F>
+    {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: serde_core::de::MapAccess<'de>>(
+            mut self,
+            mut map: A,
+        ) -> Result<(), A::Error> {
+            while let Some(name) = map.next_key::<&'de RawValue>()? {
+                (self.0)(text(name.get()), map.next_value()?);
+            }
+            Ok(())
+        }
+    }
+    struct Seed<'s, F>(&'s mut F);
+    impl<'de, F: FnMut(Cow<'de, str>, &'de RawValue)> serde_core::de::DeserializeSeed<'de>
+        for Seed<'_, F>
+    {
+        type Value = ();
+
+        fn deserialize<D: serde_core::Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+            from.deserialize_map(MemberVisitor(self.0))
+        }
+    }
+    let mut take = take;
+    for object in args.split(SEPARATOR) {
+        if is_object(object.trim_ascii_start()) {
+            let mut from = serde_json::Deserializer::from_str(object);
+            // It is JSON: the first pass has read it.
+            let _ = serde_core::de::DeserializeSeed::deserialize(Seed(&mut take), &mut from);
+        }
     }
 }
 
-/// The names and values of the JSON objects in `args`, as JSON.
-fn members(args: &str) -> impl Iterator<Item = (&str, &str)> {
-    let objects = args.split(SEPARATOR);
-    let objects = objects.filter(|object| object.trim_ascii_start().starts_with('{'));
-    objects.flat_map(|rest| ObjectMembers { rest })
-}
-
-/// The members of an object.
-struct ObjectMembers<'a> {
-    /// The object behind the member that came last.
-    rest: &'a str,
-}
-
-impl<'a> Iterator for ObjectMembers<'a> {
-    type Item = (&'a str, &'a str);
-
-    fn next(&mut self) -> Option<(&'a str, &'a str)> {
-        let bytes = self.rest.as_bytes();
-        let quote = bytes.iter().position(|byte| *byte == b'"')?;
-        let name_end = string_end(bytes, quote)?;
-        let begin = skip_space(bytes, behind(bytes, skip_space(bytes, name_end), b':')?);
-        let end = value_end(bytes, begin)?;
-        let member = (self.rest.get(quote..name_end)?, self.rest.get(begin..end)?);
-        self.rest = self.rest.get(end..)?;
-        Some(member)
-    }
+fn is_object(json: &str) -> bool {
+    json.as_bytes().first() == Some(&b'{')
 }
 
 /// A whole number, as such or as a text.
-pub(super) fn number(value: &str) -> Option<u64> {
-    let text = text(value);
-    let text = text.trim();
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text
-            .parse()
-            .ok()
-            .or_else(|| text.parse::<i64>().ok().map(|number| number as u64)),
-    }
+pub(super) fn number(value: &RawValue) -> Option<u64> {
+    let text = text(value.get());
+    text.parse().ok().or_else(|| {
+        let text = text.trim();
+        match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => text
+                .parse()
+                .ok()
+                .or_else(|| text.parse::<i64>().ok().map(|number| number as u64)),
+        }
+    })
 }
 
 /// A value that may own its text.
@@ -74,8 +99,9 @@ pub(super) type NamedValues<'a> = Vec<(Cow<'a, str>, OwnedValue<'a>)>;
 /// Puts the values of `args` into `list`.
 pub(super) fn parse<'a>(args: &'a str, list: &mut NamedValues<'a>) {
     list.clear();
-    list.extend(members(args).map(|(name, raw)| (text(name), value(raw))));
-    if !args.starts_with('{')
+    list.reserve(USUAL);
+    each_cow(args, |name, raw| list.push((name, value(raw.get()))));
+    if !is_object(args)
         && let Some(first) = args.split(SEPARATOR).next()
         && !first.is_empty()
     {
@@ -126,37 +152,4 @@ pub(super) fn borrowed<'v>(values: &'v NamedValues<'_>) -> Vec<EventArgument<'v>
         value: value.borrowed(),
     };
     values.iter().map(argument).collect()
-}
-
-/// A list without values, in the memory of another one: what is collected from a list takes its place.
-pub(super) fn emptied<'b>(list: NamedValues<'_>) -> NamedValues<'b> {
-    list.into_iter().filter_map(|_| None).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::import::chrome::plain::tests::json;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn members_are_those_of_the_objects(
-            values in prop::collection::btree_map(".*", json(), 0..6),
-            pretty: bool,
-            objects in 1usize..3,
-        ) {
-            let object = match pretty {
-                true => serde_json::to_string_pretty(&values),
-                false => serde_json::to_string(&values),
-            };
-            let args = vec![object.unwrap(); objects].join("\x1e");
-            let mut found = Vec::new();
-            each(&args, |name, value| {
-                found.push((name.to_owned(), serde_json::from_str(value).unwrap()));
-            });
-            let values: Vec<(String, serde_json::Value)> = values.into_iter().collect();
-            prop_assert_eq!(found, vec![values; objects].concat());
-        }
-    }
 }

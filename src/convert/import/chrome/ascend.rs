@@ -5,6 +5,8 @@
 //! of their row, tied to tasks by `connection_id`; operations of communication (HCCL), whose tasks stand on the streams too, steps
 //! and markers are slices on rows of the device. Arrows from the host to a task tie it to the call or slice in which they begin.
 
+use serde_json::value::RawValue;
+
 use super::arguments;
 use super::collect::Collected;
 use super::event::{ChromeEvent, text};
@@ -83,8 +85,9 @@ fn task(event: &ChromeEvent<'_>, args: &str) -> Reworded {
     if let Some(stream) = stream {
         member(&mut object, "stream", &stream.to_string());
     }
-    arguments::each(args, |argument, value| {
-        let number = || arguments::number(value);
+    arguments::each(args, |argument, raw: &RawValue| {
+        let value = raw.get();
+        let number = || arguments::number(raw);
         match argument {
             "connection_id" => {
                 if let Some(id) = number().filter(|id| is_connection(*id)) {
@@ -138,8 +141,9 @@ fn call(collected: &mut Collected<'_>, event: &ChromeEvent<'_>, args: &str) -> R
         _ => None,
     };
     let mut object = String::new();
-    arguments::each(args, |argument, value| {
-        let id = (argument == "connection_id").then(|| arguments::number(value));
+    arguments::each(args, |argument, raw: &RawValue| {
+        let value = raw.get();
+        let id = (argument == "connection_id").then(|| arguments::number(raw));
         if let Some(id) = id.flatten().filter(|id| is_connection(*id)) {
             member(&mut object, "correlation", &id.to_string());
         }

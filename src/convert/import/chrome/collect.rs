@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
+use serde_json::value::RawValue;
+
 use super::arguments::SEPARATOR;
 use super::categories::{GRAPH, is_beside_work, is_call, is_operator, is_work};
 use super::correlations::Correlations;
@@ -127,9 +129,15 @@ struct WorkPlace {
     has_stream: bool,
 }
 
+/// The value of a time or duration.
+fn microseconds(raw: &str) -> Option<Decimal> {
+    // Without a look for escapes first.
+    decimal::microseconds(raw).or_else(|| decimal::microseconds(text(raw).trim()))
+}
+
 fn place(args: &str) -> WorkPlace {
     let mut place = WorkPlace::default();
-    super::arguments::each(args, |name, value| match name {
+    super::arguments::each(args, |name, value: &RawValue| match name {
         "correlation" => place.correlation = super::arguments::number(value),
         "stream" => place.has_stream = true,
         "device" => {
@@ -212,7 +220,7 @@ impl<'a> Collected<'a> {
 
     pub fn id(&mut self, raw: Option<&str>) -> Id {
         let text = raw.map_or(Cow::Borrowed(""), text);
-        match text.trim().parse() {
+        match text.parse().or_else(|_| text.trim().parse()) {
             Ok(number) => Id::Number(number),
             Err(_) => Id::Text(self.strings.number(&text).unwrap_or(0)),
         }
@@ -229,7 +237,7 @@ impl<'a> Collected<'a> {
             self.lost("event without a time (ts)", offset);
             return None;
         };
-        let Some(Decimal { nanos, exact }) = decimal::microseconds(text(raw).trim()) else {
+        let Some(Decimal { nanos, exact }) = microseconds(raw) else {
             self.lost("event whose time (ts) is no number", offset);
             return None;
         };
@@ -299,10 +307,9 @@ impl<'a> Collected<'a> {
             ("flow_in", event.flow_in),
             ("flow_out", event.flow_out),
         ];
-        let of_flow = of_flow
-            .into_iter()
-            .filter(|_| flows::bound(event).is_none());
+        let of_flow = of_flow.into_iter();
         let of_flow = of_flow.filter_map(|(name, value)| Some((name, value?)));
+        let of_flow = of_flow.filter(|_| flows::bound(event).is_none());
         for (name, value) in own.chain(further).chain(of_flow) {
             extra.push(if extra.is_empty() { '{' } else { ',' });
             extra += &serde_json::to_string(name).expect("a text becomes JSON");
@@ -323,8 +330,7 @@ impl<'a> Collected<'a> {
         let category = event.cat.map_or(Cow::Borrowed(""), text);
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let args = event.args.unwrap_or("");
-        let duration = event.dur.map(text);
-        let duration = duration.map(|duration| decimal::microseconds(duration.trim()));
+        let duration = event.dur.map(microseconds);
         let mut flags = 0;
         let duration = match duration {
             None => NONE,
@@ -424,7 +430,7 @@ impl<'a> Collected<'a> {
                 }
                 _ => return,
             };
-            texts[place] = text(value).into_owned();
+            texts[place] = text(value.get()).into_owned();
         });
         let [name, group, ranks] = &texts;
         self.operations.add(name, (group, ranks), sequence, times);
@@ -439,9 +445,12 @@ impl<'a> Collected<'a> {
     ) -> io::Result<()> {
         let (mut values, mut zeros) = (String::new(), String::new());
         super::arguments::each(args, |name, value| {
-            if value.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+            if value
+                .get()
+                .starts_with(|c: char| c == '-' || c.is_ascii_digit())
+            {
                 let name = serde_json::to_string(name).expect("a text becomes JSON");
-                for (object, value) in [(&mut values, value), (&mut zeros, "0")] {
+                for (object, value) in [(&mut values, value.get()), (&mut zeros, "0")] {
                     object.push(if object.is_empty() { '{' } else { ',' });
                     object.extend([&*name, ":", value]);
                 }
@@ -564,7 +573,7 @@ impl<'a> Collected<'a> {
             let mut found = None;
             super::arguments::each(args, |name, value| {
                 if name == wanted {
-                    found = Some(text(value).into_owned());
+                    found = Some(text(value.get()).into_owned());
                 }
             });
             found
@@ -588,7 +597,11 @@ impl<'a> Collected<'a> {
             return self.lost(reason, offset);
         };
         match &*name {
-            "process_name" | "thread_name" => described.name = argument("name"),
+            "process_name" | "thread_name" => {
+                described.name = argument("name");
+                let name = described.name.as_deref().unwrap_or_default();
+                self.writers.unitrace.named(name);
+            }
             "process_labels" => described.labels = argument("labels"),
             _ => described.order = order(argument("sort_index")),
         }

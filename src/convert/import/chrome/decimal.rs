@@ -14,8 +14,45 @@ pub(super) struct Decimal {
     pub exact: bool,
 }
 
+/// Nanoseconds of at most 16 digits, a point and at most 3 digits, as most times are written.
+fn usual(text: &str) -> Option<u64> {
+    let bytes = text.as_bytes();
+    let (whole, nanos) = digits(bytes, (0, 0), 16);
+    if whole == 0 {
+        return None;
+    }
+    let (end, nanos, behind) = match bytes.get(whole) {
+        Some(b'.') => {
+            let (end, nanos) = digits(bytes, (whole + 1, nanos), 3);
+            (end, nanos, end - whole - 1)
+        }
+        _ => (whole, nanos, 0),
+    };
+    (end == bytes.len()).then(|| nanos * [1000, 100, 10, 1][behind])
+}
+
+/// Adds at most `most` digits from a place on to a number. Returns the place behind them, and the number.
+fn digits(bytes: &[u8], (begin, mut number): (usize, u64), most: usize) -> (usize, u64) {
+    let mut at = begin;
+    while at < begin + most
+        && let Some(digit @ b'0'..=b'9') = bytes.get(at)
+    {
+        number = number * 10 + u64::from(digit - b'0');
+        at += 1;
+    }
+    (at, number)
+}
+
 /// Nanoseconds of a JSON number of microseconds, quoted or not; none if it is no number or has too many digits.
 pub(super) fn microseconds(text: &str) -> Option<Decimal> {
+    let usual = usual(text).map(|nanos| Decimal {
+        nanos: nanos.into(),
+        exact: true,
+    });
+    usual.or_else(|| of_any_length(text))
+}
+
+fn of_any_length(text: &str) -> Option<Decimal> {
     let text = match text.strip_prefix('"') {
         Some(quoted) => quoted.strip_suffix('"')?.trim(),
         None => text,
@@ -115,6 +152,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn usual_decimals_are_read_as_any_others(text in "[0-9]{0,17}(\\.[0-9]{0,4})?") {
+            let usual = usual(&text).map(|nanos| Decimal { nanos: nanos.into(), exact: true });
+            prop_assert!(usual.is_none() || usual == of_any_length(&text), "{}", text);
+            prop_assert_eq!(microseconds(&text), of_any_length(&text));
+        }
+
         #[test]
         fn whole_nanoseconds_come_back(nanos in 0..i64::MAX) {
             let text = format!("{}.{:03}", nanos / 1000, nanos % 1000);

@@ -77,7 +77,6 @@ pub(super) fn emit(
         details: Details::new(table),
         ordinal: 0,
         lane_keys: lanes,
-        values: Vec::new(),
     };
     events.drain(|(time, _), bytes| emitter.record(time, EventRecord::read(bytes)))?;
     emitter.finish()
@@ -110,8 +109,6 @@ pub(super) struct Emitter<'a> {
     /// The number of records before this one.
     ordinal: u64,
     lane_keys: Vec<LaneKey>,
-    /// A buffer for arguments.
-    values: NamedValues<'static>,
 }
 
 impl Emitter<'_> {
@@ -302,7 +299,7 @@ impl Emitter<'_> {
             NONE => None,
             _ => Some(self.declared.time(held.end)),
         };
-        let mut list = arguments::emptied(mem::take(&mut self.values));
+        let mut list = Vec::new();
         arguments::parse(record.args, &mut list);
         let category = self.strings.text(record.head.category);
         let thread = self.declared.thread(number);
@@ -338,7 +335,6 @@ impl Emitter<'_> {
                 arguments: &values,
                 flows: &held.flows,
             })?;
-            self.values = arguments::emptied(list);
             return Ok(());
         }
         let name = name_of(&self.strings, record);
@@ -353,9 +349,7 @@ impl Emitter<'_> {
             correlation: CorrelationId::NONE,
             arguments: &arguments,
             flows: &held.flows,
-        })?;
-        self.values = arguments::emptied(list);
-        Ok(())
+        })
     }
 
     /// The place of a function in the list. Calls with other arguments are of another function.

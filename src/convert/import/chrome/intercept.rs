@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use serde_json::value::RawValue;
+
 use super::arguments;
 use super::collect::Collected;
 use super::event::{ChromeEvent, text};
@@ -105,13 +107,13 @@ fn call(event: &ChromeEvent<'_>, name: &str) -> Reworded {
         .strip_suffix(" )")
         .and_then(|name| name.split_once("( "));
     let mut object = String::new();
-    arguments::each(event.args.unwrap_or(""), |argument, value| {
+    arguments::each(event.args.unwrap_or(""), |argument, value: &RawValue| {
         let id = (argument == "id")
             .then(|| arguments::number(value))
             .flatten();
         match id {
             Some(id) => member(&mut object, "correlation", &id.to_string()),
-            None => member(&mut object, argument, value),
+            None => member(&mut object, argument, value.get()),
         }
     });
     if let Some((_, tag)) = parts {
@@ -137,10 +139,13 @@ fn command(
 ) -> Option<Rewording> {
     let mut id = None;
     let mut rest = Vec::new();
-    arguments::each(event.args.unwrap_or(""), |argument, value| match argument {
-        "id" => id = arguments::number(value),
-        _ => rest.push((argument.to_owned(), value)),
-    });
+    arguments::each(
+        event.args.unwrap_or(""),
+        |argument, value: &RawValue| match argument {
+            "id" => id = arguments::number(value),
+            _ => rest.push((argument.to_owned(), value.get())),
+        },
+    );
     let id = id?;
     let part = [QUEUED, SUBMITTED, EXECUTION]
         .into_iter()

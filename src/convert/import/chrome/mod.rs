@@ -48,9 +48,10 @@
 //! | an object without `traceEvents` behind another one | named as damage; a file without any event has no known format |
 //! | any other damage | skipped up to the next event, or the end of the events, and named with the number of bytes |
 //!
-//! JSON is parsed with serde_json, event by event: all fields of `v100-resnet-ns.json` (68 692 events, 15 MB) at 412 MB/s of processor
-//! time, arguments included at 306 MB/s. sonic-rs with lazy values reaches 201 and 156 MB/s, as most events are short, and jiter 481
-//! MB/s for the fields. A whole conversion does 83 MB/s, so a faster parser gains at most 3 % of it.
+//! JSON is parsed with serde_json, event by event, from text that is checked for UTF-8 in pieces: all fields of 54 MB of
+//! `v100-resnet-ns.json` (`benches/convert` repeats it) at 524 MB/s of processor time, the fastest of 31 runs, and the members of all
+//! arguments at 1.2 GB/s. A scanner of our own for the same grammar reached 672 MB/s and 1.6 GB/s: a tenth of a whole conversion, too
+//! little for a second parser. sonic-rs with lazy values is slower than serde_json, as most events are short.
 
 mod arguments;
 mod arrows;
@@ -66,7 +67,6 @@ mod ids;
 mod intercept;
 mod kernel_details;
 mod pairs;
-mod plain;
 mod proton;
 mod record;
 mod reworded;
@@ -101,7 +101,7 @@ pub(super) fn read(
     };
     let mut collected = Collected::new(source.name(), budget, report);
     if let Some(trace) = trace {
-        collected.is_whole = scan::scan(trace.reader()?, &mut collected)?;
+        collected.is_whole = scan::scan(trace.reader_ahead()?, &mut collected)?;
         collected.end_parts();
     }
     for table in tables {

@@ -3,6 +3,8 @@
 //! Older versions write an object for each stream, with kernels that have no process. Newer ones write one process, with a thread
 //! `GPU Stream 7` for each stream beside the scopes of the host, and an arrow from a scope to a kernel.
 
+use serde_json::value::RawValue;
+
 use super::arguments;
 use super::collect::Collected;
 use super::event::ChromeEvent;
@@ -29,8 +31,8 @@ pub(super) fn translate(
     collected.writers.is_host(pid);
     let mut object = String::new();
     member(&mut object, "stream", &stream.to_string());
-    arguments::each(args, |argument, value| {
-        member(&mut object, argument, value);
+    arguments::each(args, |argument, value: &RawValue| {
+        member(&mut object, argument, value.get());
     });
     object.push('}');
     Some(Reworded {

@@ -21,8 +21,6 @@ const MAX_WINDOW: usize = 1 << 26;
 const MAX_FIELD: usize = 1 << 20;
 /// Longest damaged event that is looked at for repair.
 const MAX_REPAIR: usize = 1 << 20;
-/// Bytes that are checked for UTF-8 in one piece. Behind damage they are checked again.
-const MAX_TEXT: usize = 1 << 16;
 
 /// Takes what a file holds.
 pub(super) trait ScanVisitor {
@@ -342,8 +340,7 @@ impl<R: BufRead> ChromeScanner<R> {
     ///
     /// The piece is checked for UTF-8 once: in bytes, each name and each value of an event would be checked by itself.
     fn whole_events(&mut self, visitor: &mut impl ScanVisitor) -> io::Result<bool> {
-        let rest = self.window.rest();
-        let text = utf8_prefix(&rest[..rest.len().min(MAX_TEXT)]);
+        let text = self.window.text();
         let begin = self.window.position();
         let mut done = 0;
         loop {
@@ -355,10 +352,11 @@ impl<R: BufRead> ChromeScanner<R> {
             if text.as_bytes().get(at) != Some(&b'{') {
                 break;
             }
-            match ChromeEvent::parse(&text[at..]) {
-                Some((event, length)) if !is_document(&event) => {
+            let mut stream = serde_json::Deserializer::from_str(&text[at..]).into_iter();
+            match stream.next() {
+                Some(Ok(event)) if !is_document(&event) => {
                     visitor.event(begin + at as u64, &event)?;
-                    done = at + length;
+                    done = at + stream.byte_offset();
                 }
                 _ => break,
             }
@@ -542,14 +540,6 @@ impl<R: BufRead> ChromeScanner<R> {
             self.window.at += length.unwrap_or(0);
         }
         is_last
-    }
-}
-
-/// The beginning of `bytes` that is UTF-8.
-fn utf8_prefix(bytes: &[u8]) -> &str {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
     }
 }
 

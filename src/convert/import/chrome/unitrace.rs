@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::value::RawValue;
+
 use super::arguments;
 use super::collect::Collected;
 use super::event::{ChromeEvent, text};
@@ -30,6 +32,15 @@ pub(super) struct UnitraceState {
     pub devices: BTreeMap<Id, u32>,
     /// Numbers of queues by the devices and names of their rows: those that run at a time have one name.
     queues: BTreeMap<(u32, String), u32>,
+    /// Whether a process has a name as unitrace writes it.
+    pub has_names: bool,
+}
+
+impl UnitraceState {
+    /// A process or thread has a name.
+    pub fn named(&mut self, name: &str) {
+        self.has_names |= name.contains("HOST<") || name.contains("DEVICE<");
+    }
 }
 
 /// Whether arrows of a category lead to commands.
@@ -114,13 +125,13 @@ fn command(collected: &mut Collected<'_>, event: &ChromeEvent<'_>, pid: Id) -> O
         }
         None => {}
     }
-    arguments::each(event.args.unwrap_or(""), |argument, value| {
+    arguments::each(event.args.unwrap_or(""), |argument, value: &RawValue| {
         let id = (argument == "id")
             .then(|| arguments::number(value))
             .flatten();
         match id {
             Some(id) => member(&mut object, "correlation", &id.to_string()),
-            None => member(&mut object, argument, value),
+            None => member(&mut object, argument, value.get()),
         }
     });
     object.push('}');

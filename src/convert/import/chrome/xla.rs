@@ -5,6 +5,8 @@
 //! on devices without streams (TPU), become work; loops around operations and all other lines become slices on rows of the
 //! device; functions of CUDA and HIP with a correlation id become calls.
 
+use serde_json::value::RawValue;
+
 use super::arguments;
 use super::collect::Collected;
 use super::event::{ChromeEvent, text};
@@ -48,10 +50,10 @@ struct XlaArguments<'e> {
 impl<'e> XlaArguments<'e> {
     fn of(args: &'e str) -> XlaArguments<'e> {
         let mut own = XlaArguments::default();
-        arguments::each(args, |name, value| {
+        arguments::each(args, |name, value: &'e RawValue| {
             let mut detail = || {
                 own.details.push(' ');
-                own.details += &text(value);
+                own.details += &text(value.get());
             };
             match name {
                 "correlation_id" => own.correlation = arguments::number(value),
@@ -66,8 +68,8 @@ impl<'e> XlaArguments<'e> {
                 }
                 _ => {
                     own.is_container |=
-                        name == "hlo_category" && CONTAINERS.contains(&&*text(value));
-                    own.rest.push((name.to_owned(), value));
+                        name == "hlo_category" && CONTAINERS.contains(&&*text(value.get()));
+                    own.rest.push((name.to_owned(), value.get()));
                 }
             }
         });
@@ -145,16 +147,16 @@ fn call(collected: &Collected<'_>, pid: Id, name: &str, args: &str) -> Option<Re
         _ => return None,
     };
     let mut correlation = None;
-    arguments::each(args, |name, value| {
+    arguments::each(args, |name, value: &RawValue| {
         if name == "correlation_id" {
             correlation = arguments::number(value);
         }
     });
     let mut object = String::new();
     member(&mut object, "correlation", &correlation?.to_string());
-    arguments::each(args, |name, value| {
+    arguments::each(args, |name, value: &RawValue| {
         if name != "correlation_id" {
-            member(&mut object, name, value);
+            member(&mut object, name, value.get());
         }
     });
     object.push('}');

@@ -1,6 +1,8 @@
 //! Work of Intel's GPUs in the trace events of PyTorch's profiler: its arguments have the times at which it was appended to a list
 //! of commands and submitted, and the category of device work as on other GPUs.
 
+use serde_json::value::RawValue;
+
 use super::arguments;
 use super::collect::Collected;
 use super::event::{ChromeEvent, text};
@@ -21,15 +23,15 @@ pub(super) fn translate(
         return None;
     }
     let mut object = String::new();
-    arguments::each(args, |argument, value| {
+    arguments::each(args, |argument, value: &RawValue| {
         let name = match argument {
             "appended" => QUEUED_AT,
             "submitted" => SUBMITTED_AT,
             other => other,
         };
         let value = match name {
-            QUEUED_AT | SUBMITTED_AT => quoted(text(value).trim()),
-            _ => value.to_owned(),
+            QUEUED_AT | SUBMITTED_AT => quoted(text(value.get()).trim()),
+            _ => value.get().to_owned(),
         };
         member(&mut object, name, &value);
     });

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::mem;
 
 use super::Emitter;
 use crate::import::chrome::arguments::{self, NamedValues, OwnedValue, SEPARATOR};
@@ -237,7 +236,7 @@ impl Emitter<'_> {
             args.to_mut().push(SEPARATOR);
             args.to_mut().push_str(more);
         });
-        let mut list = arguments::emptied(mem::take(&mut self.values));
+        let mut list = Vec::new();
         arguments::parse(&args, &mut list);
         let known = ModelArguments::take(&mut list);
         let (queued, submitted) = ModelArguments::queueing(&mut list, start);
@@ -331,9 +330,7 @@ impl Emitter<'_> {
             waits: &[],
             samples: None,
             arguments: &arguments,
-        })?;
-        self.values = arguments::emptied(list);
-        Ok(())
+        })
     }
 
     fn queue(
