@@ -30,6 +30,7 @@ use std::sync::OnceLock;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::behind;
 #[cfg(feature = "parquet")]
 use super::export::ParquetFolder;
 use super::export::{ChromeWriter, CsvFolder, NoRows, RowWriter, schema};
@@ -228,6 +229,12 @@ impl Conversion {
             OutputFormat::Perfetto if self.copies_packets() => return self.copy_packets(out),
             OutputFormat::CompressedPerfetto if self.copies_packets() => {
                 return self.copy_packets(CompressedGroups::new(out));
+            }
+            OutputFormat::CompressedPerfetto => {
+                // Compression takes as long as all the rest.
+                return behind::pass_on(CompressedGroups::new(out), |out| {
+                    self.pass_on(&mut Exporter::new(out))
+                });
             }
             _ => {}
         }

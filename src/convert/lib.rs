@@ -1,5 +1,6 @@
 //! Files of other profilers into gputrail's traces and tables.
 
+mod behind;
 mod conversion;
 pub mod export;
 pub mod import;

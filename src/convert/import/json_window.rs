@@ -4,6 +4,8 @@ use std::io::{self, BufRead};
 
 /// Bytes that are in memory at first. A window grows with the value in it.
 const WINDOW: usize = 1 << 18;
+/// Bytes that are checked for UTF-8 in one piece. Behind damage they are checked again.
+const MAX_TEXT: usize = 1 << 16;
 /// Bytes that may be parsed in vain behind damage, for each byte that is skipped, and once.
 const MAX_WASTE: (u64, u64) = (8, 1 << 24);
 /// Length of the longest word or number outside of strings whose end is looked for behind the window.
@@ -44,6 +46,16 @@ impl<R: BufRead> JsonWindow<R> {
     /// The bytes in memory from `at` on.
     pub fn rest(&self) -> &[u8] {
         &self.buffer[self.at..]
+    }
+
+    /// The text at `at`, up to what is no UTF-8, and of bounded length.
+    pub fn text(&self) -> &str {
+        let rest = self.rest();
+        let piece = &rest[..rest.len().min(MAX_TEXT)];
+        match std::str::from_utf8(piece) {
+            Ok(text) => text,
+            Err(error) => std::str::from_utf8(&piece[..error.valid_up_to()]).unwrap_or_default(),
+        }
     }
 
     /// The offset of `at` in the file.

@@ -141,9 +141,8 @@ impl KnownFunction {
         let arguments = self.parameters.iter().zip(call.arguments);
         let arguments = arguments.filter_map(|(name, value)| Some(((*name)?, *value)));
         let all = error.into_iter().chain(external).chain(arguments);
-        let annotations: Vec<_> = all
-            .map(|(name, value)| Annotation { name, value })
-            .collect();
+        let mut annotations = Vec::with_capacity(call.arguments.len() + 2);
+        annotations.extend(all.map(|(name, value)| Annotation { name, value }));
         let event = EventFields {
             color: None,
             label: match self.name {

@@ -157,7 +157,9 @@ impl<'a> Exporter<'a> {
                 value: argument.value,
             })
         };
-        arguments.iter().filter_map(annotation).collect()
+        let mut annotations = Vec::with_capacity(arguments.len());
+        annotations.extend(arguments.iter().filter_map(annotation));
+        annotations
     }
 
     /// Writes an event that has no links to device work.

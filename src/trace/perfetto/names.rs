@@ -32,14 +32,14 @@ impl Name {
 #[derive(Debug)]
 pub(super) struct NumberedNames {
     texts: Vec<Box<str>>,
-    numbers: HashMap<Box<str>, Name>,
+    numbers: HashMap<Box<str>, Name, foldhash::fast::RandomState>,
 }
 
 impl Default for NumberedNames {
     fn default() -> NumberedNames {
         NumberedNames {
             texts: vec![CORRELATION.into()],
-            numbers: HashMap::from([(CORRELATION.into(), Name::CORRELATION)]),
+            numbers: HashMap::from_iter([(CORRELATION.into(), Name::CORRELATION)]),
         }
     }
 }

@@ -8,6 +8,9 @@ use serde_json::value::RawValue;
 use super::event::text;
 use gputrail_trace::model::{EventArgument, Value};
 
+/// Arguments that there is room for in a list before it grows.
+const USUAL: usize = 16;
+
 /// Stands between objects of arguments. JSON has it nowhere.
 pub(super) const SEPARATOR: char = '\x1e';
 
@@ -52,7 +55,7 @@ fn each_cow<'a>(args: &'a str, take: impl FnMut(Cow<'a, str>, &'a RawValue)) {
     }
     let mut take = take;
     for object in args.split(SEPARATOR) {
-        if object.trim_ascii_start().starts_with('{') {
+        if is_object(object.trim_ascii_start()) {
             let mut from = serde_json::Deserializer::from_str(object);
             // It is JSON: the first pass has read it.
             let _ = serde_core::de::DeserializeSeed::deserialize(Seed(&mut take), &mut from);
@@ -60,17 +63,23 @@ fn each_cow<'a>(args: &'a str, take: impl FnMut(Cow<'a, str>, &'a RawValue)) {
     }
 }
 
+fn is_object(json: &str) -> bool {
+    json.as_bytes().first() == Some(&b'{')
+}
+
 /// A whole number, as such or as a text.
 pub(super) fn number(value: &RawValue) -> Option<u64> {
     let text = text(value.get());
-    let text = text.trim();
-    match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text
-            .parse()
-            .ok()
-            .or_else(|| text.parse::<i64>().ok().map(|number| number as u64)),
-    }
+    text.parse().ok().or_else(|| {
+        let text = text.trim();
+        match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => text
+                .parse()
+                .ok()
+                .or_else(|| text.parse::<i64>().ok().map(|number| number as u64)),
+        }
+    })
 }
 
 /// A value that may own its text.
@@ -90,9 +99,12 @@ pub(super) type NamedValues<'a> = Vec<(Cow<'a, str>, OwnedValue<'a>)>;
 /// Puts the values of `args` into `list`.
 pub(super) fn parse<'a>(args: &'a str, list: &mut NamedValues<'a>) {
     list.clear();
+    list.reserve(USUAL);
     each_cow(args, |name, raw| list.push((name, value(raw.get()))));
-    let first = args.split(SEPARATOR).next().unwrap_or("");
-    if !first.is_empty() && !first.starts_with('{') {
+    if !is_object(args)
+        && let Some(first) = args.split(SEPARATOR).next()
+        && !first.is_empty()
+    {
         list.push(("args".into(), value(first)));
     }
 }
@@ -122,15 +134,22 @@ fn value(raw: &str) -> OwnedValue<'_> {
     }
 }
 
-/// The values as the model has them, in `list`.
-pub(super) fn borrowed<'v>(values: &'v NamedValues<'_>) -> Vec<EventArgument<'v>> {
-    let argument = |(name, value): &'v (Cow<'_, str>, OwnedValue<'_>)| EventArgument {
-        name,
-        value: match value {
+impl OwnedValue<'_> {
+    /// The value as the model has it.
+    pub fn borrowed(&self) -> Value<'_> {
+        match self {
             OwnedValue::Plain(value) => *value,
             OwnedValue::Text(text) => Value::Text(text),
             OwnedValue::Json(text) => Value::Json(text),
-        },
+        }
+    }
+}
+
+/// The values as the model has them.
+pub(super) fn borrowed<'v>(values: &'v NamedValues<'_>) -> Vec<EventArgument<'v>> {
+    let argument = |(name, value): &'v (Cow<'_, str>, OwnedValue<'_>)| EventArgument {
+        name,
+        value: value.borrowed(),
     };
     values.iter().map(argument).collect()
 }

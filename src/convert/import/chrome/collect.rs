@@ -76,7 +76,7 @@ pub(super) struct Collected<'a> {
     pub strings: Strings,
     pub events: Sorter,
     pub pairs: Sorter,
-    lane_numbers: HashMap<LaneKey, u32>,
+    lane_numbers: HashMap<LaneKey, u32, foldhash::fast::RandomState>,
     pub lanes: Vec<LaneKey>,
     pub processes: BTreeMap<Id, MetadataNames>,
     pub threads: BTreeMap<(Id, Id), MetadataNames>,
@@ -129,6 +129,12 @@ struct WorkPlace {
     has_stream: bool,
 }
 
+/// The value of a time or duration.
+fn microseconds(raw: &str) -> Option<Decimal> {
+    // Without a look for escapes first.
+    decimal::microseconds(raw).or_else(|| decimal::microseconds(text(raw).trim()))
+}
+
 fn place(args: &str) -> WorkPlace {
     let mut place = WorkPlace::default();
     super::arguments::each(args, |name, value: &RawValue| match name {
@@ -154,7 +160,7 @@ impl<'a> Collected<'a> {
             strings,
             events: Sorter::new(budget / 4 * 3),
             pairs: Sorter::new(budget / 4),
-            lane_numbers: HashMap::from([(LaneKey::Rest, 0)]),
+            lane_numbers: HashMap::from_iter([(LaneKey::Rest, 0)]),
             lanes: vec![LaneKey::Rest],
             processes: BTreeMap::new(),
             threads: BTreeMap::new(),
@@ -214,7 +220,7 @@ impl<'a> Collected<'a> {
 
     pub fn id(&mut self, raw: Option<&str>) -> Id {
         let text = raw.map_or(Cow::Borrowed(""), text);
-        match text.trim().parse() {
+        match text.parse().or_else(|_| text.trim().parse()) {
             Ok(number) => Id::Number(number),
             Err(_) => Id::Text(self.strings.number(&text).unwrap_or(0)),
         }
@@ -231,7 +237,7 @@ impl<'a> Collected<'a> {
             self.lost("event without a time (ts)", offset);
             return None;
         };
-        let Some(Decimal { nanos, exact }) = decimal::microseconds(text(raw).trim()) else {
+        let Some(Decimal { nanos, exact }) = microseconds(raw) else {
             self.lost("event whose time (ts) is no number", offset);
             return None;
         };
@@ -301,10 +307,9 @@ impl<'a> Collected<'a> {
             ("flow_in", event.flow_in),
             ("flow_out", event.flow_out),
         ];
-        let of_flow = of_flow
-            .into_iter()
-            .filter(|_| flows::bound(event).is_none());
+        let of_flow = of_flow.into_iter();
         let of_flow = of_flow.filter_map(|(name, value)| Some((name, value?)));
+        let of_flow = of_flow.filter(|_| flows::bound(event).is_none());
         for (name, value) in own.chain(further).chain(of_flow) {
             extra.push(if extra.is_empty() { '{' } else { ',' });
             extra += &serde_json::to_string(name).expect("a text becomes JSON");
@@ -325,8 +330,7 @@ impl<'a> Collected<'a> {
         let category = event.cat.map_or(Cow::Borrowed(""), text);
         let name = event.name.map_or(Cow::Borrowed(""), text);
         let args = event.args.unwrap_or("");
-        let duration = event.dur.map(text);
-        let duration = duration.map(|duration| decimal::microseconds(duration.trim()));
+        let duration = event.dur.map(microseconds);
         let mut flags = 0;
         let duration = match duration {
             None => NONE,
@@ -415,7 +419,7 @@ impl<'a> Collected<'a> {
     /// A kernel of a collective operation, which other ranks have, too.
     fn operation(&mut self, args: &str, times: (i64, i64)) {
         let (mut sequence, mut texts) = (None, [const { String::new() }; 3]);
-        super::arguments::each(args, |name, value: &RawValue| {
+        super::arguments::each(args, |name, value| {
             let place = match name {
                 "Collective name" => 0,
                 "Process Group Name" => 1,
@@ -440,7 +444,7 @@ impl<'a> Collected<'a> {
         args: &str,
     ) -> io::Result<()> {
         let (mut values, mut zeros) = (String::new(), String::new());
-        super::arguments::each(args, |name, value: &RawValue| {
+        super::arguments::each(args, |name, value| {
             if value
                 .get()
                 .starts_with(|c: char| c == '-' || c.is_ascii_digit())
@@ -593,7 +597,11 @@ impl<'a> Collected<'a> {
             return self.lost(reason, offset);
         };
         match &*name {
-            "process_name" | "thread_name" => described.name = argument("name"),
+            "process_name" | "thread_name" => {
+                described.name = argument("name");
+                let name = described.name.as_deref().unwrap_or_default();
+                self.writers.unitrace.named(name);
+            }
             "process_labels" => described.labels = argument("labels"),
             _ => described.order = order(argument("sort_index")),
         }

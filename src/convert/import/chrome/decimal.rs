@@ -2,6 +2,8 @@
 
 /// Most digits before the point, exponent included: more than any clock has.
 const MAX_DIGITS: i64 = 30;
+/// Digits that fit in 64 bits, whatever they are.
+const SHORT: i64 = 19;
 
 /// A time or duration, ns.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -12,8 +14,45 @@ pub(in crate::import) struct Decimal {
     pub exact: bool,
 }
 
+/// Nanoseconds of at most 16 digits, a point and at most 3 digits, as most times are written.
+fn usual(text: &str) -> Option<u64> {
+    let bytes = text.as_bytes();
+    let (whole, nanos) = digits(bytes, (0, 0), 16);
+    if whole == 0 {
+        return None;
+    }
+    let (end, nanos, behind) = match bytes.get(whole) {
+        Some(b'.') => {
+            let (end, nanos) = digits(bytes, (whole + 1, nanos), 3);
+            (end, nanos, end - whole - 1)
+        }
+        _ => (whole, nanos, 0),
+    };
+    (end == bytes.len()).then(|| nanos * [1000, 100, 10, 1][behind])
+}
+
+/// Adds at most `most` digits from a place on to a number. Returns the place behind them, and the number.
+fn digits(bytes: &[u8], (begin, mut number): (usize, u64), most: usize) -> (usize, u64) {
+    let mut at = begin;
+    while at < begin + most
+        && let Some(digit @ b'0'..=b'9') = bytes.get(at)
+    {
+        number = number * 10 + u64::from(digit - b'0');
+        at += 1;
+    }
+    (at, number)
+}
+
 /// Nanoseconds of a JSON number of microseconds, quoted or not; none if it is no number or has too many digits.
 pub(in crate::import) fn microseconds(text: &str) -> Option<Decimal> {
+    let usual = usual(text).map(|nanos| Decimal {
+        nanos: nanos.into(),
+        exact: true,
+    });
+    usual.or_else(|| of_any_length(text))
+}
+
+fn of_any_length(text: &str) -> Option<Decimal> {
     let text = match text.strip_prefix('"') {
         Some(quoted) => quoted.strip_suffix('"')?.trim(),
         None => text,
@@ -22,7 +61,7 @@ pub(in crate::import) fn microseconds(text: &str) -> Option<Decimal> {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let (mantissa, exponent) = match digits.find(['e', 'E']) {
+    let (mantissa, exponent) = match digits.bytes().position(|byte| byte | 0x20 == b'e') {
         Some(place) => (&digits[..place], digits[place + 1..].parse::<i64>().ok()?),
         None => (digits, 0),
     };
@@ -32,19 +71,23 @@ pub(in crate::import) fn microseconds(text: &str) -> Option<Decimal> {
     }
     // Place of the decimal point in the digits, moved from microseconds to nanoseconds.
     let point = (whole.len() as i64).checked_add(exponent)?.checked_add(3)?;
-    let mut nanos: i128 = 0;
+    let (mut short, mut long) = (0_u64, None);
     let (mut exact, mut round_up) = (true, false);
     for (place, digit) in (0..).zip(whole.bytes().chain(fraction.bytes())) {
         if !digit.is_ascii_digit() {
             return None;
         }
-        if place < point {
-            nanos = nanos.checked_mul(10)?.checked_add((digit - b'0').into())?;
+        if place < point.min(SHORT) {
+            short = short * 10 + u64::from(digit - b'0');
+        } else if place < point {
+            let before: i128 = long.unwrap_or(short.into());
+            long = Some(before.checked_mul(10)?.checked_add((digit - b'0').into())?);
         } else {
             exact &= digit == b'0';
             round_up |= place == point && digit >= b'5';
         }
     }
+    let mut nanos = long.unwrap_or(short.into());
     let given = (whole.len() + fraction.len()) as i64;
     if point > given && nanos != 0 {
         let zeros = point - given;
@@ -109,6 +152,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn usual_decimals_are_read_as_any_others(text in "[0-9]{0,17}(\\.[0-9]{0,4})?") {
+            let usual = usual(&text).map(|nanos| Decimal { nanos: nanos.into(), exact: true });
+            prop_assert!(usual.is_none() || usual == of_any_length(&text), "{}", text);
+            prop_assert_eq!(microseconds(&text), of_any_length(&text));
+        }
+
         #[test]
         fn whole_nanoseconds_come_back(nanos in 0..i64::MAX) {
             let text = format!("{}.{:03}", nanos / 1000, nanos % 1000);

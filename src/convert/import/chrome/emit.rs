@@ -8,9 +8,10 @@ mod work;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::io;
+use std::mem;
 use std::path::Path;
 
-use super::arguments::{self, NamedValues, OwnedValue, SEPARATOR};
+use super::arguments::{self, NamedValues, OwnedValue};
 use super::arrows::Arrows;
 use super::ascend::COMMUNICATION;
 use super::categories::is_call;
@@ -43,7 +44,7 @@ pub(super) fn emit(
     arrows: Arrows,
     consumer: &mut dyn Consumer,
 ) -> io::Result<()> {
-    let events = std::mem::replace(&mut collected.events, Sorter::new(0));
+    let events = mem::replace(&mut collected.events, Sorter::new(0));
     let stream = Stream::new(consumer);
     let (stream, declared) = declare::declare(source, &mut collected, stream)?;
     let Collected {
@@ -191,21 +192,18 @@ impl Emitter<'_> {
         let (mut flows, mut end_flows) = (Vec::new(), Vec::new());
         self.arrows.take(self.ordinal, (&mut flows, &mut end_flows));
         let lane = &mut self.lanes[number];
-        let mut bytes = std::mem::take(&mut lane.spare);
-        bytes.clear();
-        record.write(&mut bytes);
+        let mut texts = mem::take(&mut lane.spare);
+        texts.hold(&record);
         if self.strings.text(record.head.category) == COMMUNICATION {
             let name = name_of(&self.strings, &record);
-            self.details.take(name, |args| {
-                bytes.push(SEPARATOR as u8);
-                bytes.extend_from_slice(args.as_bytes());
-            });
+            self.details.take(name, |args| texts.add(args));
         }
         lane.held = Some(DelayedSlice {
             row,
             start,
             end,
-            bytes,
+            head: record.head,
+            texts,
             flows,
             end_flows,
             submitted,
@@ -274,17 +272,17 @@ impl Emitter<'_> {
             return Ok(());
         };
         let is_open = held.end > next || held.end == i64::MAX || !held.end_flows.is_empty();
-        let record = EventRecord::read(&held.bytes);
+        let record = held.texts.record(held.head);
         self.write_slice(number, &held, &record, is_open)?;
         let lane = &mut self.lanes[number];
         if is_open {
             lane.rows[held.row].open.push(BegunSlice {
                 end: held.end,
-                id: record.head.id,
-                flows: std::mem::take(&mut held.end_flows),
+                id: held.head.id,
+                flows: mem::take(&mut held.end_flows),
             });
         }
-        lane.spare = held.bytes;
+        lane.spare = held.texts;
         Ok(())
     }
 
@@ -318,10 +316,8 @@ impl Emitter<'_> {
             });
             let correlation = held.correlation.or(correlation);
             let function = self.function(record, &list);
-            let values: Vec<Value<'_>> = arguments::borrowed(&list)
-                .iter()
-                .map(|argument| argument.value)
-                .collect();
+            let values = list.iter().map(|(_, value)| value.borrowed());
+            let values: Vec<Value<'_>> = values.collect();
             self.stream.consumer.call(&Call {
                 process,
                 thread,
@@ -359,13 +355,14 @@ impl Emitter<'_> {
     /// The place of a function in the list. Calls with other arguments are of another function.
     fn function(&mut self, record: &EventRecord<'_>, list: &NamedValues<'_>) -> usize {
         let mut hasher = self.functions.hasher().build_hasher();
-        let name = name_of(&self.strings, record);
-        (record.head.category, name).hash(&mut hasher);
+        let own_name = record.own_name;
+        (record.head.category, record.head.name, own_name).hash(&mut hasher);
         list.iter().for_each(|(name, _)| name.hash(&mut hasher));
         let key = hasher.finish();
         if let Some(place) = self.functions.get(&key) {
             return *place;
         }
+        let name = name_of(&self.strings, record);
         let category = self.strings.text(record.head.category);
         let function = Function {
             index: self.stream.new_function(),

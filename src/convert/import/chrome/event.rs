@@ -33,26 +33,8 @@ pub(in crate::import) struct ChromeEvent<'a> {
     pub further: Vec<(Cow<'a, str>, &'a str)>,
 }
 
-/// The name of a field.
-enum FieldName<'a> {
-    Ph,
-    Name,
-    Cat,
-    Pid,
-    Tid,
-    Ts,
-    Dur,
-    Args,
-    Id,
-    Id2,
-    Scope,
-    Bp,
-    S,
-    BindId,
-    FlowIn,
-    FlowOut,
-    Further(Cow<'a, str>),
-}
+/// The name of a field, borrowed if it has no escapes.
+struct FieldName<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> serde_core::Deserialize<'de> for FieldName<'a> {
     fn deserialize<D: serde_core::Deserializer<'de>>(
@@ -67,38 +49,40 @@ impl<'de: 'a, 'a> serde_core::Deserialize<'de> for FieldName<'a> {
             }
 
             fn visit_borrowed_str<E>(self, name: &'de str) -> Result<FieldName<'de>, E> {
-                Ok(known(name).unwrap_or(FieldName::Further(Cow::Borrowed(name))))
+                Ok(FieldName(Cow::Borrowed(name)))
             }
 
             fn visit_str<E>(self, name: &str) -> Result<FieldName<'de>, E> {
-                Ok(known(name).unwrap_or_else(|| FieldName::Further(Cow::Owned(name.to_owned()))))
+                Ok(FieldName(Cow::Owned(name.to_owned())))
             }
         }
         deserializer.deserialize_str(NameVisitor)
     }
 }
 
-/// The field called `name`, if it is one of those that every event may have.
-fn known<'a>(name: &str) -> Option<FieldName<'a>> {
-    Some(match name {
-        "ph" => FieldName::Ph,
-        "name" => FieldName::Name,
-        "cat" => FieldName::Cat,
-        "pid" => FieldName::Pid,
-        "tid" => FieldName::Tid,
-        "ts" => FieldName::Ts,
-        "dur" => FieldName::Dur,
-        "args" => FieldName::Args,
-        "id" => FieldName::Id,
-        "id2" => FieldName::Id2,
-        "scope" => FieldName::Scope,
-        "bp" => FieldName::Bp,
-        "s" => FieldName::S,
-        "bind_id" => FieldName::BindId,
-        "flow_in" => FieldName::FlowIn,
-        "flow_out" => FieldName::FlowOut,
-        _ => return None,
-    })
+impl<'a> ChromeEvent<'a> {
+    /// Where the value of the field `name` belongs, if it is one of those that every event may have.
+    fn place(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
+        Some(match name {
+            "ph" => &mut self.ph,
+            "name" => &mut self.name,
+            "cat" => &mut self.cat,
+            "pid" => &mut self.pid,
+            "tid" => &mut self.tid,
+            "ts" => &mut self.ts,
+            "dur" => &mut self.dur,
+            "args" => &mut self.args,
+            "id" => &mut self.id,
+            "id2" => &mut self.id2,
+            "scope" => &mut self.scope,
+            "bp" => &mut self.bp,
+            "s" => &mut self.s,
+            "bind_id" => &mut self.bind_id,
+            "flow_in" => &mut self.flow_in,
+            "flow_out" => &mut self.flow_out,
+            _ => return None,
+        })
+    }
 }
 
 impl<'de: 'a, 'a> serde_core::Deserialize<'de> for ChromeEvent<'a> {
@@ -118,31 +102,12 @@ impl<'de: 'a, 'a> serde_core::Deserialize<'de> for ChromeEvent<'a> {
                 mut map: A,
             ) -> Result<ChromeEvent<'de>, A::Error> {
                 let mut event = ChromeEvent::default();
-                while let Some(field) = map.next_key::<FieldName<'de>>()? {
+                while let Some(FieldName(name)) = map.next_key()? {
                     let value = map.next_value::<&'de RawValue>()?.get();
-                    let place = match field {
-                        FieldName::Ph => &mut event.ph,
-                        FieldName::Name => &mut event.name,
-                        FieldName::Cat => &mut event.cat,
-                        FieldName::Pid => &mut event.pid,
-                        FieldName::Tid => &mut event.tid,
-                        FieldName::Ts => &mut event.ts,
-                        FieldName::Dur => &mut event.dur,
-                        FieldName::Args => &mut event.args,
-                        FieldName::Id => &mut event.id,
-                        FieldName::Id2 => &mut event.id2,
-                        FieldName::Scope => &mut event.scope,
-                        FieldName::Bp => &mut event.bp,
-                        FieldName::S => &mut event.s,
-                        FieldName::BindId => &mut event.bind_id,
-                        FieldName::FlowIn => &mut event.flow_in,
-                        FieldName::FlowOut => &mut event.flow_out,
-                        FieldName::Further(name) => {
-                            event.further.push((name, value));
-                            continue;
-                        }
-                    };
-                    *place = Some(value);
+                    match event.place(&name) {
+                        Some(place) => *place = Some(value),
+                        None => event.further.push((name, value)),
+                    }
                 }
                 Ok(event)
             }
@@ -153,18 +118,14 @@ impl<'de: 'a, 'a> serde_core::Deserialize<'de> for ChromeEvent<'a> {
 
 /// The text of a JSON string, or the JSON of another value.
 pub(in crate::import) fn text(raw: &str) -> Cow<'_, str> {
-    let Some(inner) = raw
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'))
-    else {
+    let [b'"', inner @ .., b'"'] = raw.as_bytes() else {
         return Cow::Borrowed(raw);
     };
-    match inner.contains('\\') {
-        false => Cow::Borrowed(inner),
+    let has_escapes = inner.contains(&b'\\');
+    let inner = Cow::Borrowed(&raw[1..raw.len() - 1]);
+    match has_escapes {
+        false => inner,
         // Halves of surrogate pairs by themselves are no text: the escapes stay as they are.
-        true => match serde_json::from_str::<String>(raw) {
-            Ok(text) => Cow::Owned(text),
-            Err(_) => Cow::Borrowed(inner),
-        },
+        true => serde_json::from_str::<String>(raw).map_or(inner, Cow::Owned),
     }
 }

@@ -151,17 +151,7 @@ pub(super) fn name_length(name: &str) -> [u8; 4] {
 }
 
 impl<'a> EventRecord<'a> {
-    /// Appends what [`EventRecord::read`] reads.
-    pub fn write(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(bytemuck::bytes_of(&self.head));
-        if self.head.has(flag::OWN_NAME) {
-            bytes.extend_from_slice(&name_length(self.own_name));
-            bytes.extend_from_slice(self.own_name.as_bytes());
-        }
-        bytes.extend_from_slice(self.args.as_bytes());
-    }
-
-    /// Reads what [`RecordHead`] and the texts behind it were written as.
+    /// Reads a [`RecordHead`], the length and the bytes of a name if it has one of its own, and arguments.
     pub fn read(bytes: &'a [u8]) -> EventRecord<'a> {
         let (head, mut rest) = bytes.split_at(size_of::<RecordHead>());
         let head: RecordHead = bytemuck::pod_read_unaligned(head);

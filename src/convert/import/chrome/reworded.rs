@@ -116,7 +116,9 @@ pub(super) fn reword(
         });
     };
     let own = match &*text(category) {
-        category @ ("gpu_op" | "cpu_op") => unitrace::translate(collected, event, category),
+        category @ ("gpu_op" | "cpu_op") if collected.writers.unitrace.has_names => {
+            unitrace::translate(collected, event, category)
+        }
         category @ ("kernel" | "gpu_memcpy" | "gpu_memset") => xpu::translate(collected, event)
             .or_else(|| proton::translate(collected, event, category)),
         _ => None,

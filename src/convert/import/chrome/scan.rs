@@ -306,6 +306,7 @@ impl<R: BufRead> ChromeScanner<R> {
         within: EnclosingValue,
     ) -> Result<(), ScanStop> {
         loop {
+            while self.whole_events(visitor)? {}
             let byte = match self.peek(visitor) {
                 Some(byte) => byte,
                 None if within != EnclosingValue::Field => return Err(ScanStop::End),
@@ -336,6 +337,35 @@ impl<R: BufRead> ChromeScanner<R> {
                 },
             }
         }
+    }
+
+    /// Events without damage, up to the end of a piece of the window. Returns whether there are any.
+    ///
+    /// The piece is checked for UTF-8 once: in bytes, each name and each value of an event would be checked by itself.
+    fn whole_events(&mut self, visitor: &mut impl ScanVisitor) -> io::Result<bool> {
+        let text = self.window.text();
+        let begin = self.window.position();
+        let mut done = 0;
+        loop {
+            let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
+            let space = text.as_bytes()[done..]
+                .iter()
+                .take_while(|byte| is_between(byte));
+            let at = done + space.count();
+            if text.as_bytes().get(at) != Some(&b'{') {
+                break;
+            }
+            let mut stream = serde_json::Deserializer::from_str(&text[at..]).into_iter();
+            match stream.next() {
+                Some(Ok(event)) if !is_document(&event) => {
+                    visitor.event(begin + at as u64, &event)?;
+                    done = at + stream.byte_offset();
+                }
+                _ => break,
+            }
+        }
+        self.window.at += done;
+        Ok(done > 0)
     }
 
     /// The event at `at`.

@@ -32,6 +32,15 @@ pub(super) struct UnitraceState {
     pub devices: BTreeMap<Id, u32>,
     /// Numbers of queues by the devices and names of their rows: those that run at a time have one name.
     queues: BTreeMap<(u32, String), u32>,
+    /// Whether a process has a name as unitrace writes it.
+    pub has_names: bool,
+}
+
+impl UnitraceState {
+    /// A process or thread has a name.
+    pub fn named(&mut self, name: &str) {
+        self.has_names |= name.contains("HOST<") || name.contains("DEVICE<");
+    }
 }
 
 /// Whether arrows of a category lead to commands.

@@ -1,5 +1,7 @@
 //! Lanes while their slices are passed on.
 
+use crate::import::chrome::arguments::SEPARATOR;
+use crate::import::chrome::record::{EventRecord, RecordHead};
 use gputrail_trace::model::{EventId, FlowPoint, TrackIndex};
 
 /// A lane: slices in one or more rows, so that those of one row nest.
@@ -9,7 +11,7 @@ pub(super) struct SliceLane {
     /// The slice that comes next. It waits, since whether others are inside it is known from the event behind it.
     pub held: Option<DelayedSlice>,
     /// A buffer for a slice that waits.
-    pub spare: Vec<u8>,
+    pub spare: HeldTexts,
 }
 
 impl SliceLane {
@@ -41,6 +43,38 @@ pub(super) struct BegunSlice {
     pub flows: Vec<FlowPoint>,
 }
 
+/// The texts of the record of a slice that waits.
+#[derive(Debug, Default)]
+pub(super) struct HeldTexts {
+    own_name: String,
+    args: String,
+}
+
+impl HeldTexts {
+    /// Takes the texts of a record.
+    pub fn hold(&mut self, record: &EventRecord<'_>) {
+        self.own_name.clear();
+        self.own_name.push_str(record.own_name);
+        self.args.clear();
+        self.args.push_str(record.args);
+    }
+
+    /// Adds arguments.
+    pub fn add(&mut self, args: &str) {
+        self.args.push(SEPARATOR);
+        self.args.push_str(args);
+    }
+
+    /// The record with these texts.
+    pub fn record(&self, head: RecordHead) -> EventRecord<'_> {
+        EventRecord {
+            head,
+            own_name: &self.own_name,
+            args: &self.args,
+        }
+    }
+}
+
 /// A slice that waits.
 #[derive(Debug)]
 pub(super) struct DelayedSlice {
@@ -50,7 +84,8 @@ pub(super) struct DelayedSlice {
     /// `i64::MAX` if it does not end.
     pub end: i64,
     /// Its record.
-    pub bytes: Vec<u8>,
+    pub head: RecordHead,
+    pub texts: HeldTexts,
     /// Flows that pass through its begin, and through its end.
     pub flows: Vec<FlowPoint>,
     pub end_flows: Vec<FlowPoint>,
