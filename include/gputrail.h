@@ -2609,7 +2609,10 @@ typedef struct gputrail_record_marker {
   gputrail_marker_kind what;
   /* The type of payload. */
   gputrail_payload_kind payload_kind;
-  /* External ids: the kind. Ranges of a lock of the program's: the step, a LockStep. */
+  /*
+   * External ids: the kind. Ranges of a lock of the program's: the step (1 acquire, 2 success, 3 failed,
+   * 4 release).
+   */
   uint16_t external_kind;
 } gputrail_record_marker;
 

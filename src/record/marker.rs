@@ -118,7 +118,8 @@ pub struct Marker {
     pub what: MarkerKind,
     /// The type of `payload`.
     pub payload_kind: PayloadKind,
-    /// External ids: the kind. Ranges of a lock of the program's: the step, a [`LockStep`].
+    /// External ids: the kind. Ranges of a lock of the program's: the step (1 acquire, 2 success, 3 failed,
+    /// 4 release).
     pub external_kind: u16,
 }
 record!(Marker, Kind::MARKER, 56);

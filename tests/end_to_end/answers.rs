@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use crate::command::{TestDir, well};
 
 fn json_of(dir: &TestDir, arguments: &[&str]) -> Value {
-    let arguments = arguments.iter().chain(&["--format", "json"]);
+    let (verb, others) = arguments.split_first().expect("a verb");
+    let arguments = [*verb, "--format", "json"].into_iter();
+    let arguments = arguments.chain(others.iter().copied());
     let text = well(&mut dir.gputrail(arguments)).text();
     serde_json::from_str(&text).expect("JSON")
 }

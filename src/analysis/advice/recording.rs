@@ -15,8 +15,9 @@ pub fn lost_records(evidence: &Evidence<'_>) -> Option<Advice> {
     let missing = evidence.summary.missing();
     let seen = match (lost, missing.iter().next()) {
         (0, None) => return None,
-        (0, Some((reason, _))) => format!("records are missing: {reason}"),
-        (lost, _) => format!("{} dropped for want of memory", count(lost, "record")),
+        // Records that a runtime dropped are counted as lost as well.
+        (_, Some((reason, _))) => format!("records are missing: {reason}"),
+        (lost, None) => format!("{} dropped for want of memory", count(lost, "record")),
     };
     Some(Advice {
         rule: "lost-records",

@@ -131,7 +131,7 @@ fn describe_rocm(number: usize, device: &RocmDevice, library: &str) -> String {
         ("wave size", device.wave_size.to_string()),
         ("bus", device.bus.clone()),
         ("link", links::in_words(&device.bus).unwrap_or_default()),
-        ("rocprofiler-sdk", library.to_owned()),
+        ("library", library.to_owned()),
         ("pc sampling", sampling),
         (
             "counters",
@@ -146,7 +146,7 @@ fn describe_rocm(number: usize, device: &RocmDevice, library: &str) -> String {
         ),
         (
             "tested",
-            "with a stand-in of rocprofiler-sdk, on no GPU of AMD's (`gputrail help rocm`)".to_owned(),
+            "with a stand-in of rocprofiler-sdk and on an emulator of AMD's, on no GPU of AMD's (`gputrail help rocm`)".to_owned(),
         ),
     ];
     table(number, &device.name, &attributes)

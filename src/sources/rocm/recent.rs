@@ -30,6 +30,8 @@ pub(super) const KINDS: [Kind; 4] = [
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RecentCall {
     pub correlation: CorrelationId,
+    /// Whether there is a call. Programs of HSA put kernels into queues without one: the id is of that work alone.
+    pub is_call: bool,
     pub external: ExternalId,
     pub start: Ticks,
     pub thread: ThreadId,
@@ -42,6 +44,14 @@ pub(super) struct RecentCall {
 }
 
 impl RecentCall {
+    /// The call, for records of its work.
+    pub fn call(&self) -> CorrelationId {
+        match self.is_call {
+            true => self.correlation,
+            false => CorrelationId::NONE,
+        }
+    }
+
     /// The buffers that wanted `kind`, which is one of [`KINDS`], when the call was made.
     #[inline]
     pub fn wanted(&self, kind: Kind) -> Buffers {
@@ -61,6 +71,7 @@ struct CallSlot {
     stream: AtomicU64,
     wanted: [AtomicU32; KINDS.len()],
     thread: AtomicU32,
+    is_call: AtomicU32,
 }
 
 const _: () = assert!(size_of::<CallSlot>() == 64);
@@ -106,6 +117,7 @@ impl RecentCalls {
         place.work.store(call.work.0, Ordering::Relaxed);
         place.stream.store(call.stream, Ordering::Relaxed);
         place.thread.store(call.thread.0, Ordering::Relaxed);
+        place.is_call.store(call.is_call.into(), Ordering::Relaxed);
         for (to, wanted) in place.wanted.iter().zip(call.wanted) {
             to.store(wanted.0, Ordering::Relaxed);
         }
@@ -123,6 +135,7 @@ impl RecentCalls {
         }
         let call = RecentCall {
             correlation: id,
+            is_call: place.is_call.load(Ordering::Relaxed) != 0,
             external: ExternalId(place.external.load(Ordering::Relaxed)),
             start: Ticks(place.start.load(Ordering::Relaxed)),
             work: WorkId(place.work.load(Ordering::Relaxed) & !TAKEN),
@@ -164,6 +177,7 @@ mod tests {
     fn call(number: u64) -> RecentCall {
         RecentCall {
             correlation: CorrelationId(number),
+            is_call: number % 2 == 1,
             work: WorkId(number + 1),
             stream: 3,
             wanted: [1, 2, 3, 4].map(Buffers),
@@ -179,6 +193,8 @@ mod tests {
         calls.put(&call(1));
         let found = calls.get(CorrelationId(1)).unwrap();
         assert_eq!(found, call(1));
+        assert_eq!(found.call(), CorrelationId(1));
+        assert_eq!(call(2).call(), CorrelationId::NONE);
         assert_eq!(found.wanted(Kind::MEMORY_ALLOCATION), Buffers(3));
         assert_eq!(found.wanted(Kind::MARKER), Buffers::NONE);
         assert!(calls.take_work(CorrelationId(1), WorkId(2)));

@@ -71,6 +71,7 @@ fn note(thread: Current, is_work: bool) -> Option<CorrelationId> {
     let start = open.filter(|open| open.correlation == correlation);
     let mut call = known.unwrap_or_else(|| RecentCall {
         correlation,
+        is_call: true,
         start: start.map_or(Ticks::NONE, |open| open.start),
         ..of_thread(&host, thread)
     });

@@ -151,6 +151,7 @@ impl Translation<'_> {
         // A call that has left the table keeps its id.
         call.unwrap_or_else(|| RecentCall {
             correlation: id,
+            is_call: true,
             ..RecentCall::default()
         })
     }
@@ -191,7 +192,7 @@ impl Translation<'_> {
         });
         let header = WorkHeader {
             id,
-            correlation: call.correlation,
+            correlation: call.call(),
             external: call.external,
             enqueued: call.start,
             agent: fields.agent,
@@ -354,7 +355,7 @@ impl Translation<'_> {
             true => AllocationOperation::FREE,
             false => AllocationOperation::ALLOCATE,
         };
-        (allocation.correlation, allocation.external) = (call.correlation, call.external);
+        (allocation.correlation, allocation.external) = (call.call(), call.external);
         allocation.thread = call.thread;
         (allocation.start, allocation.end) = (start.min(end), end);
         (allocation.address, allocation.bytes) = (record.address, memory.bytes);
@@ -418,7 +419,7 @@ impl Translation<'_> {
             return;
         }
         let mut overhead = Overhead::blank();
-        (overhead.correlation, overhead.thread) = (call.correlation, call.thread);
+        (overhead.correlation, overhead.thread) = (call.call(), call.thread);
         (overhead.start, overhead.end, overhead.agent) = (start.min(end), end, agent);
         overhead.what = OverheadKind::UNKNOWN;
         overhead.detail = self.names.string(detail);

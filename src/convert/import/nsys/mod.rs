@@ -39,6 +39,7 @@ pub(super) use json_lines::is_export as is_json_lines;
 const UNKNOWN_START: i64 = 1_000_000_000_000;
 
 /// Whether a database is an export of Nsight Systems.
+#[cfg(feature = "sqlite")]
 pub(super) fn is_export(database: &dyn TableSource) -> bool {
     database.table("StringIds").is_some()
         && database.tables().iter().any(|table| {
