@@ -13,7 +13,7 @@ const AMDGPU: u16 = 224;
 /// The text of an instruction, and its address in the file.
 pub type DisassembledInstruction = (u64, Box<str>);
 
-/// What disassembles functions. It says itself, once, why it cannot.
+/// A disassembler of functions. It says itself, once, why it cannot.
 pub trait Disassembler: Sync {
     /// The instructions of a function of the ELF file in `bytes`, by the name of its symbol; none if they cannot be had.
     fn function(&self, bytes: &[u8], symbol: &str) -> Vec<DisassembledInstruction>;

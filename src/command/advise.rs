@@ -5,12 +5,16 @@ use crate::cli::contents::Contents;
 use crate::failure::{DAMAGED, Failure};
 use crate::figures::time;
 use crate::messages::say;
-use crate::tables::{Cell, Column, Format, Table};
+use crate::summary::columns::column;
+use crate::tables::{Cell, Format, Table};
 use crate::{input, stdout};
 use gputrail_analysis::advice::{Advice, Evidence, advise};
 use gputrail_analysis::summary::Summary;
 use gputrail_record::Nanos;
 use std::fmt::Write;
+
+/// Number of pieces of advice in a summary and at the end of a recording.
+pub const FIRST: usize = 3;
 
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
@@ -61,19 +65,13 @@ fn in_words(advice: &[Advice], begin: Nanos) -> String {
 
 /// The first pieces of advice as one line each, for the end of a summary.
 pub fn first_lines(summary: &Summary) -> Vec<String> {
-    /// Number of lines.
-    const LINES: usize = 3;
     let advice = advise(&Evidence::of(summary));
     let line = |one: &Advice| format!("advice: {}: {}", one.rule, one.seen);
-    let mut lines: Vec<String> = advice.iter().take(LINES).map(line).collect();
+    let mut lines: Vec<String> = advice.iter().take(FIRST).map(line).collect();
     if let Some(last) = lines.last_mut() {
         last.push_str(" (`gputrail advise` says more)");
     }
     lines
-}
-
-const fn column(title: &'static str, key: &'static str) -> Column {
-    Column { title, key }
 }
 
 /// The advice as a table: findings only.

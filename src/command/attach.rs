@@ -35,7 +35,7 @@ const LIBRARIES: [&str; 2] = [
 const TOOL_VARIABLE: &str = "ROCPROF_ATTACH_TOOL_LIBRARY";
 /// The name of the thread that takes attachers.
 const THREAD: &str = "rocp-bg-attach";
-/// What a program of ROCm has loaded.
+/// The runtimes that programs of ROCm load.
 const RUNTIMES: [&str; 3] = [
     "libamdhip64.so",
     "libhsa-runtime64.so",
@@ -45,7 +45,7 @@ const RUNTIMES: [&str; 3] = [
 const ROCM: &str = "/opt/rocm";
 /// How long the SDK may keep what has completed: two rounds of its delivery.
 const LAST_RECORDS: Duration = Duration::from_millis(500);
-/// What else records a program that runs: its start under `gputrail record`.
+/// The other way to record a program: its start under `gputrail record`.
 const INSTEAD: &str = "start it under `gputrail record --paused`, which costs next to nothing, and switch the recording on with `gputrail \
                        start PID` when it is wanted";
 

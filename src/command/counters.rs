@@ -5,7 +5,8 @@ use crate::cli::counters::{Counters, Of, Question};
 use crate::cli::kernels::{CountersMode, Counting, Replay};
 use crate::failure::Failure;
 use crate::messages::say;
-use crate::tables::{Cell, Column, Table};
+use crate::summary::columns::column;
+use crate::tables::{Cell, Table};
 use crate::{questions, stdout};
 use anyhow::{Context, Error, anyhow, bail};
 use gputrail_collect::counting::CounterChoice;
@@ -247,10 +248,6 @@ fn find<'c>(catalogue: &'c Catalogue, name: &str) -> Result<&'c Architecture, an
             names_of(catalogue)
         )
     })
-}
-
-fn column(title: &'static str, key: &'static str) -> Column {
-    Column { title, key }
 }
 
 fn architectures(catalogue: &Catalogue) -> Table {

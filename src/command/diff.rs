@@ -9,6 +9,7 @@ use crate::failure::{CHANGED, DAMAGED, Failure};
 use crate::input;
 use crate::messages::say;
 use crate::stdout;
+use crate::summary::columns::column;
 use crate::tables::{Cell, Column, Format, Table};
 use anyhow::anyhow;
 use gputrail_analysis::diff::{
@@ -69,10 +70,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         (false, true) => DAMAGED,
         (false, false) => 0,
     })
-}
-
-const fn column(title: &'static str, key: &'static str) -> Column {
-    Column { title, key }
 }
 
 fn title(subject: Subject) -> Column {

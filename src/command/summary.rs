@@ -20,9 +20,6 @@ use gputrail_analysis::summary::{
 };
 use gputrail_record::Nanos;
 
-/// Number of pieces of advice at the end; `gputrail advise` has all.
-const ADVICE: usize = 3;
-
 /// Runs the command; the result is the exit code.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if let Some(trees) = proton::open(&arguments.files)? {
@@ -46,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let mut tables = tables_of(&summary, problems.len() as u64, arguments.by);
     let mut advice = advise(&Evidence::of(&summary));
-    advice.truncate(ADVICE);
+    advice.truncate(crate::advise::FIRST);
     let begin = summary.span().map_or(Nanos(0), |(first, _)| first);
     tables.push(crate::advise::short_table(&advice, begin));
     arguments.tables.print(tables)?;

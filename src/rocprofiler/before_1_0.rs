@@ -8,7 +8,7 @@ use crate::types::{
 use core::ffi::c_void;
 
 layouts! { LAYOUTS_BEFORE_1_0:
-    /// What a callback is called with.
+    /// The record that a callback gets.
     fixed CallbackTracingRecord = "rocprofiler_callback_tracing_record_t" {
         context_id: ContextId,
         thread_id: ThreadId,
@@ -44,7 +44,7 @@ layouts! { LAYOUTS_BEFORE_1_0:
         allocation_size: u64,
     }
 
-    /// What was done to the scratch memory of a queue.
+    /// A change of the scratch memory of a queue.
     growing ScratchMemoryRecord = "rocprofiler_buffer_tracing_scratch_memory_record_t" {
         size: u64,
         kind: BufferTracingKind,

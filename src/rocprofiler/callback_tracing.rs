@@ -1,4 +1,4 @@
-//! What callbacks tell of.
+//! The records of callbacks.
 
 use crate::enumerations::{CallbackPhase, CallbackTracingKind};
 use crate::layouts::layouts;
@@ -9,7 +9,7 @@ use crate::types::{
 use core::ffi::{c_char, c_void};
 
 layouts! { CALLBACK_LAYOUTS:
-    /// What a callback is called with. It has no size: its layout is that of the library's version.
+    /// The record that a callback gets. It has no size: its layout is that of the library's version.
     fixed CallbackTracingRecord = "rocprofiler_callback_tracing_record_t" {
         context_id: ContextId,
         thread_id: ThreadId,
@@ -101,7 +101,7 @@ layouts! { CALLBACK_LAYOUTS:
         allocation_size: u64,
     }
 
-    /// What is done to the scratch memory of a queue. `args` depends on the operation and the phase: the dispatch's number, then
+    /// A change of the scratch memory of a queue. `args` depends on the operation and the phase: the dispatch's number, then
     /// bytes and slots of the allocation. `args_kind` is HSA's kind of event.
     growing ScratchMemoryData = "rocprofiler_callback_tracing_scratch_memory_data_t" {
         size: u64,

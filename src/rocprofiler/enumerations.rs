@@ -34,7 +34,7 @@ const fn name(text: &'static str) -> &'static core::ffi::CStr {
 }
 
 enumerations! {
-    /// What a function answers.
+    /// The answer of a function.
     Status {
         SUCCESS = 0;
         ERROR = 1;
@@ -80,7 +80,7 @@ enumerations! {
         ERROR_INCOMPATIBLE_REGISTER_VERSION = 41;
     }
 
-    /// What the records of a buffer are about.
+    /// The subject of the records of a buffer.
     BufferCategory {
         NONE = 0;
         TRACING = 1;
@@ -104,7 +104,7 @@ enumerations! {
         UNLOAD = 2;
     }
 
-    /// What callbacks tell of.
+    /// The subject of callbacks.
     CallbackTracingKind {
         NONE = 0;
         HSA_CORE_API = 1;
@@ -130,7 +130,7 @@ enumerations! {
         MARKER_CORE_RANGE_API = 21;
     }
 
-    /// What records tell of.
+    /// The subject of records.
     BufferTracingKind {
         NONE = 0;
         HSA_CORE_API = 1;
@@ -167,7 +167,7 @@ enumerations! {
         MARKER_CORE_RANGE_API = 32;
     }
 
-    /// What happens to code.
+    /// An event of code.
     CodeObjectOperation {
         NONE = 0;
         LOAD = 1;
@@ -175,7 +175,7 @@ enumerations! {
         HOST_KERNEL_SYMBOL_REGISTER = 3;
     }
 
-    /// What happens to a stream of HIP. `SET` comes around what is done in the stream.
+    /// An event of a stream of HIP. `SET` comes around what is done in the stream.
     HipStreamOperation {
         NONE = 0;
         CREATE = 1;
@@ -201,14 +201,14 @@ enumerations! {
         VMEM_FREE = 4;
     }
 
-    /// What happens to a dispatch.
+    /// An event of a dispatch.
     KernelDispatchOperation {
         NONE = 0;
         ENQUEUE = 1;
         COMPLETE = 2;
     }
 
-    /// What happens to scratch memory.
+    /// An event of scratch memory.
     ScratchMemoryOperation {
         NONE = 0;
         ALLOC = 1;
@@ -228,7 +228,7 @@ enumerations! {
         OMPT = 7;
     }
 
-    /// Who takes samples.
+    /// The taker of samples.
     PcSamplingMethod {
         NONE = 0;
         STOCHASTIC = 1;
@@ -244,7 +244,7 @@ enumerations! {
         TIME = 3;
     }
 
-    /// What happens when a buffer is full: records are dropped, or their writers wait.
+    /// The behaviour of a full buffer: records are dropped, or their writers wait.
     BufferPolicy {
         NONE = 0;
         DISCARD = 1;
@@ -311,7 +311,7 @@ enumerations! {
         VERSION_0 = 1;
     }
 
-    /// What an external id is requested for.
+    /// The subject of a request for an external id.
     ExternalCorrelationRequestKind {
         NONE = 0;
         HSA_CORE_API = 1;
@@ -334,7 +334,7 @@ enumerations! {
         MARKER_CORE_RANGE_API = 18;
     }
 
-    /// What holds for the interval.
+    /// The properties of the interval.
     PcSamplingConfigurationFlags {
         NONE = 0;
         INTERVAL_POW2 = 1;

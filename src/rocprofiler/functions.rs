@@ -8,7 +8,7 @@ use crate::{
 };
 use core::ffi::{CStr, c_char, c_int, c_void};
 
-/// What a tool is to the library. The tool sets its `name`.
+/// A tool as the library knows it. The tool sets its `name`.
 #[derive(Copy, Clone, Debug)]
 #[repr(C)]
 pub struct ClientId {
@@ -20,7 +20,7 @@ pub struct ClientId {
     pub handle: u32,
 }
 
-/// What a tool answers when it is configured.
+/// The answer of a tool that is configured.
 #[derive(Copy, Clone, Debug)]
 #[repr(C)]
 pub struct ToolConfigureResult {
@@ -30,7 +30,7 @@ pub struct ToolConfigureResult {
     pub initialize: Option<ToolInitialize>,
     /// Called at the end.
     pub finalize: Option<ToolFinalize>,
-    /// What both are called with.
+    /// The argument of both.
     pub tool_data: *mut c_void,
 }
 

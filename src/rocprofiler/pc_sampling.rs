@@ -131,7 +131,7 @@ bits! {
         microengine_id: 46, 2;
     }
 
-    /// What the arbiter did when a sample was taken.
+    /// The arbiter's decision when a sample was taken.
     Snapshot(u32) {
         /// Why no instruction was issued: a [`PcSamplingInstructionNotIssuedReason`](crate::PcSamplingInstructionNotIssuedReason).
         reason_not_issued: 0, 4;

@@ -172,7 +172,7 @@ layouts! { RECORD_LAYOUTS:
         agent_id: AgentId,
     }
 
-    /// What was done to the scratch memory of a queue. `flags` is a [`ScratchAllocFlag`](crate::ScratchAllocFlag).
+    /// A change of the scratch memory of a queue. `flags` is a [`ScratchAllocFlag`](crate::ScratchAllocFlag).
     growing ScratchMemoryRecord = "rocprofiler_buffer_tracing_scratch_memory_record_t" {
         size: u64,
         kind: BufferTracingKind,

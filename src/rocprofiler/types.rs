@@ -85,7 +85,7 @@ impl core::fmt::Debug for UserData {
 pub struct CorrelationId {
     /// The library's number of the call; 0 is none.
     pub internal: u64,
-    /// What the tool tied to it.
+    /// The tool's value for it.
     pub external: UserData,
     /// The number of the call around it; 0 is none.
     pub ancestor: u64,
@@ -97,7 +97,7 @@ pub struct CorrelationId {
 pub struct AsyncCorrelationId {
     /// The library's number of the call; 0 is none.
     pub internal: u64,
-    /// What the tool tied to it.
+    /// The tool's value for it.
     pub external: UserData,
 }
 
@@ -155,7 +155,7 @@ pub struct KernelDispatchInfo {
 #[derive(Copy, Clone, Debug)]
 #[repr(C)]
 pub struct RecordHeader {
-    /// What it is about: a [`BufferCategory`](crate::BufferCategory).
+    /// Its subject: a [`BufferCategory`](crate::BufferCategory).
     pub category: u32,
     /// The kind in its category.
     pub kind: u32,

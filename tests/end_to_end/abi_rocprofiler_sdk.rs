@@ -38,7 +38,7 @@ fn tool(dir: &TestDir, name: &str) -> PathBuf {
     )
 }
 
-/// What a tool says of `kernels` kernels, as the client at a place.
+/// The words of a tool about `kernels` kernels, as the client at a place.
 fn said(name: &str, place: u32, kernels: u32) -> String {
     format!(
         "{name} {place}: {kernels} kernels, 0 copies, some symbols, as many calls as callbacks, 0 bad\n"

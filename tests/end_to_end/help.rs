@@ -12,6 +12,8 @@ fn verbs_and_pages_are_topics_of_the_help() {
     let help = |topic: &str| well(&mut dir.gputrail(["help", topic])).text();
     assert!(help("record").contains("Usage: gputrail record"));
     assert!(help("markers").starts_with("# Markers"));
+    // The page that `gputrail advise` names.
+    assert!(help("answers").contains("device-waits"));
     let both = help("convert");
     assert!(
         both.contains("Usage: gputrail convert") && both.contains("# gputrail convert:"),

@@ -371,7 +371,7 @@ fn a_killed_program_leaves_what_the_sdk_had_delivered() {
     trace.assert_sound();
     assert_eq!(kernels(&mut trace, "saxpy"), 20);
 
-    // What the SDK had not delivered is counted.
+    // Work that the SDK had not delivered is counted.
     let ended = run(&mut stand_ins.record(&[], "never", &["kill", "20"]));
     let words = "MISSING: no record of 43 operations that calls enqueued";
     assert!(ended.stderr.contains(words), "{}", ended.stderr);

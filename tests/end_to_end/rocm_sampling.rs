@@ -32,7 +32,7 @@ const STOCHASTIC: [&str; 5] = [
 ];
 /// The variable without which the SDK does not sample.
 const ENABLED: (&str, &str) = ("ROCPROFILER_PC_SAMPLING_BETA_ENABLED", "1");
-/// What `program sampled 20` launches.
+/// The launches of `program sampled 20`.
 const LAUNCHES: [(&str, usize); 2] = [("_Z5scalePff", 40), ("saxpy", 2)];
 /// Samples of each launch, and of all.
 const OF_A_LAUNCH: usize = 6;

@@ -110,7 +110,7 @@ impl StandIns {
     }
 }
 
-/// What the stand-in says that it did: words of lines.
+/// The stand-in's account of its deeds: words of lines.
 pub struct Log(Vec<Vec<String>>);
 
 impl Log {

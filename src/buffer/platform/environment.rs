@@ -6,10 +6,10 @@
 
 use std::ffi::OsString;
 
-/// What the names of our variables begin with in a process that `gputrail attach` has attached to: AMD's library for that passes
+/// The begin of the names of our variables in a process that `gputrail attach` has attached to: AMD's library for that passes
 /// on no others.
 pub const PASSED_ON: &str = "ROCP_";
-/// What the names of our variables begin with.
+/// The begin of the names of our variables.
 const OURS: &str = "GPUTRAIL_";
 
 /// The value of a variable, or that of an attacher if it is one of ours; `None` if it is empty or not set, and in a program that has

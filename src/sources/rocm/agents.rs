@@ -70,7 +70,7 @@ fn name(names: &Names, agent: &SdkAgent) -> AgentId {
     id
 }
 
-/// What the SDK says of a GPU beyond what all agents have.
+/// The SDK's attributes of a GPU beyond those that all agents have.
 fn attributes(agent: &SdkAgent) -> [(AgentAttributeKind, u64); 9] {
     let info = &agent.info;
     [

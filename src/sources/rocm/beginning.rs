@@ -115,7 +115,7 @@ fn initialise_with(sdk: Sdk, board: &Switchboard) {
     (session.contexts.work, session.work) = work(&session, names);
     (session.contexts.driver, session.driver) = driver(&session, board);
     let session = SESSION.get_or_init(|| session);
-    // The services of agents, which are configured when they are asked for now, or never.
+    // The services of agents: the SDK takes their configuration during its initialisation only.
     agents::offer_all(session, board);
     session.end_configuration();
     if let Some(always) = session.contexts.always

@@ -1,7 +1,7 @@
 //! The function that the SDK calls back. It records each enter and exit of a function that is wanted, on the calling thread, and
 //! passes on what the SDK tells of code, streams, runtimes and markers.
 //!
-//! What tools see otherwise than from other sources: kernels and copies are told when they have completed, in buffers, and
+//! Differences for tools from other sources: kernels and copies are told when they have completed, in buffers, and
 //! subscribers inside of calls are told nothing. Events of OpenMP that have no end are calls that take no time. There are no
 //! retirement records.
 

@@ -36,7 +36,7 @@ struct LoadedCode {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct LoadedObject {
     id: CodeObjectId,
-    /// What is added to an offset from where it was loaded, which gives the address in its file.
+    /// The number that is added to an offset from where it was loaded, which gives the address in its file.
     file_base: u64,
 }
 

@@ -1,8 +1,8 @@
-//! What the functions of ROCm's APIs do, and whether they return a status: by their names, since the library tells no more.
+//! The effects of the functions of ROCm's APIs, and whether they return a status: by their names, since the library tells no more.
 
 use gputrail_record::{Domain, OperationGroup};
 
-/// What a function returns, of what records have.
+/// The kind of a function's result, of those that records have.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum ResultType {
     /// A status.
@@ -32,7 +32,7 @@ pub(super) fn enqueues(domain: Domain, name: &str, group: OperationGroup) -> boo
     }
 }
 
-/// What a function returns. All but a few return a status.
+/// The kind of a function's result. All but a few return a status.
 pub(super) fn result(domain: Domain, name: &str) -> ResultType {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     let is_status = match domain {

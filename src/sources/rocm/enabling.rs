@@ -25,7 +25,7 @@ const WORK: [Kind; 4] = [
 /// The kind of records that says whether migrations and page faults are wanted.
 pub(super) const DRIVER: Kind = Kind::UNIFIED_MEMORY_COUNTER;
 
-/// What has been started.
+/// The contexts that have been started.
 #[derive(Default)]
 struct StartedContexts {
     started: [bool; CONTEXTS],
@@ -66,7 +66,7 @@ pub(super) fn enable() {
     }
 }
 
-/// What the contexts record, in words, with the contexts.
+/// The subjects of the contexts, in words, with the contexts.
 fn contexts(session: &Session) -> [(&'static str, Option<ContextId>); CONTEXTS] {
     let contexts = &session.contexts;
     core::array::from_fn(|place| match place.checked_sub(super::DOMAINS.len()) {
@@ -127,7 +127,7 @@ pub(super) fn stop(session: &Session) {
     for (place, (_, context)) in contexts(session).into_iter().enumerate() {
         let was_started = std::mem::take(&mut STARTED.lock().started[place]);
         if let Some(context) = context.filter(|_| was_started) {
-            // What was refused at the end has ended.
+            // A context that is refused at the end has ended.
             let _ = session.sdk.switch(context, false);
         }
     }

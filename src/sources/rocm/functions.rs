@@ -255,7 +255,7 @@ struct DescribedArgument {
     name: String,
 }
 
-/// What the SDK says of the arguments of a call.
+/// The SDK's description of the arguments of a call.
 ///
 /// # Safety
 ///

@@ -75,7 +75,7 @@ impl RecordKinds {
         ]
     }
 
-    /// What was done to scratch memory.
+    /// Changes of scratch memory.
     pub fn scratch_words(&self, operation: TracingOperation) -> &str {
         words(&self.scratch_words, operation)
     }

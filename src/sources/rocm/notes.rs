@@ -1,4 +1,4 @@
-//! What the trace and the user are told of what the SDK refuses, and what to do; of the runtimes that were initialised; and of what is
+//! Notes for the trace and the user: of refusals of the SDK, and what to do; of the runtimes that were initialised; and of what is
 //! missing.
 
 use super::sdk::{Refused, Sdk};

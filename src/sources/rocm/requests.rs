@@ -86,7 +86,7 @@ fn note(thread: Current, is_work: bool) -> Option<CorrelationId> {
     Some(correlation)
 }
 
-/// What a call of a thread hands on to its work.
+/// The part of a call of a thread that its work takes over.
 fn of_thread(host: &HostThread, thread: Current) -> RecentCall {
     RecentCall {
         external: host.external(),

@@ -42,10 +42,10 @@ pub(super) struct Sdk {
     pub is_own: bool,
 }
 
-/// What gputrail's own library exports.
+/// The symbol that gputrail's own library exports.
 const OWN: &CStr = c"gputrail_rocprofiler_sdk";
 
-/// What a function of the library has answered instead of success.
+/// The answer of a function of the library that is no success.
 pub(super) type Refused = Status;
 
 fn done(status: Status) -> Result<(), Refused> {
@@ -124,7 +124,7 @@ impl Sdk {
         (status == Status::SUCCESS && time != 0).then_some(time)
     }
 
-    /// What the library says about a status, if it says anything.
+    /// The library's words for a status, if it has any.
     pub fn sentence(&self, status: Status) -> Option<String> {
         let get = self.functions.get_status_string?;
         // SAFETY: any number is taken; the answer is null or a text that lasts as long as the library.
@@ -304,168 +304,104 @@ impl Sdk {
         };
         found
     }
-
-    /// The kind of callbacks with this name, if the library has it.
-    pub fn callback_kind(&self, name: &CStr) -> Option<CallbackTracingKind> {
-        struct Wanted<'a> {
-            sdk: &'a Sdk,
-            name: &'a CStr,
-            found: Option<CallbackTracingKind>,
-        }
-        unsafe extern "C" fn visit(kind: CallbackTracingKind, wanted: *mut c_void) -> c_int {
-            // SAFETY: the local of the caller below, which waits for this.
-            let wanted = unsafe { &mut *wanted.cast::<Wanted<'_>>() };
-            let is_it = wanted.sdk.callback_kind_is(kind, wanted.name);
-            wanted.found = is_it.then_some(kind).or(wanted.found);
-            is_it.into()
-        }
-        let mut wanted = Wanted {
-            sdk: self,
-            name,
-            found: None,
-        };
-        // SAFETY: the callback is called in the call, with the local.
-        unsafe {
-            call!(
-                self,
-                iterate_callback_tracing_kinds(Some(visit), (&raw mut wanted).cast())
-            )
-        };
-        wanted.found
-    }
-
-    fn callback_kind_is(&self, kind: CallbackTracingKind, name: &CStr) -> bool {
-        let mut text = core::ptr::null();
-        // SAFETY: the library writes to a local; it takes null for the length.
-        let status = unsafe {
-            call!(
-                self,
-                query_callback_tracing_kind_name(kind, &raw mut text, core::ptr::null_mut())
-            )
-        };
-        // SAFETY: null or a text of the library that lasts as long as it.
-        status == Status::SUCCESS && !text.is_null() && unsafe { CStr::from_ptr(text) } == name
-    }
-
-    /// The kind of records with this name, if the library has it.
-    pub fn buffer_kind(&self, name: &CStr) -> Option<BufferTracingKind> {
-        struct Wanted<'a> {
-            sdk: &'a Sdk,
-            name: &'a CStr,
-            found: Option<BufferTracingKind>,
-        }
-        unsafe extern "C" fn visit(kind: BufferTracingKind, wanted: *mut c_void) -> c_int {
-            // SAFETY: the local of the caller below, which waits for this.
-            let wanted = unsafe { &mut *wanted.cast::<Wanted<'_>>() };
-            let is_it = wanted.sdk.buffer_kind_is(kind, wanted.name);
-            wanted.found = is_it.then_some(kind).or(wanted.found);
-            is_it.into()
-        }
-        let mut wanted = Wanted {
-            sdk: self,
-            name,
-            found: None,
-        };
-        // SAFETY: the callback is called in the call, with the local.
-        unsafe {
-            call!(
-                self,
-                iterate_buffer_tracing_kinds(Some(visit), (&raw mut wanted).cast())
-            )
-        };
-        wanted.found
-    }
-
-    fn buffer_kind_is(&self, kind: BufferTracingKind, name: &CStr) -> bool {
-        let mut text = core::ptr::null();
-        // SAFETY: the library writes to a local; it takes null for the length.
-        let status = unsafe {
-            call!(
-                self,
-                query_buffer_tracing_kind_name(kind, &raw mut text, core::ptr::null_mut())
-            )
-        };
-        // SAFETY: null or a text of the library that lasts as long as it.
-        status == Status::SUCCESS && !text.is_null() && unsafe { CStr::from_ptr(text) } == name
-    }
-
-    /// The operations of a kind of callbacks, each with its name.
-    pub fn callback_operations(
-        &self,
-        kind: CallbackTracingKind,
-    ) -> Vec<(TracingOperation, String)> {
-        unsafe extern "C" fn visit(
-            _: CallbackTracingKind,
-            operation: TracingOperation,
-            found: *mut c_void,
-        ) -> c_int {
-            // SAFETY: the vector of the caller below, which waits for this.
-            unsafe { &mut *found.cast::<Vec<TracingOperation>>() }.push(operation);
-            0
-        }
-        let mut found: Vec<TracingOperation> = Vec::new();
-        // SAFETY: the callback is called in the call, with the vector.
-        unsafe {
-            call!(
-                self,
-                iterate_callback_tracing_kind_operations(
-                    kind,
-                    Some(visit),
-                    (&raw mut found).cast()
-                )
-            )
-        };
-        let named = found.into_iter().filter_map(|operation| {
-            let mut text = core::ptr::null();
-            let (place, length) = (&raw mut text, core::ptr::null_mut());
-            // SAFETY: the library writes to a local; it takes null for the length.
-            unsafe {
-                call!(
-                    self,
-                    query_callback_tracing_kind_operation_name(kind, operation, place, length)
-                )
-            };
-            // SAFETY: null or a text of the library that lasts as long as it.
-            Some((operation, unsafe { text_of(text) }?))
-        });
-        named.collect()
-    }
-
-    /// The operations of a kind of records, each with its name.
-    pub fn buffer_operations(&self, kind: BufferTracingKind) -> Vec<(TracingOperation, String)> {
-        unsafe extern "C" fn visit(
-            _: BufferTracingKind,
-            operation: TracingOperation,
-            found: *mut c_void,
-        ) -> c_int {
-            // SAFETY: the vector of the caller below, which waits for this.
-            unsafe { &mut *found.cast::<Vec<TracingOperation>>() }.push(operation);
-            0
-        }
-        let mut found: Vec<TracingOperation> = Vec::new();
-        // SAFETY: the callback is called in the call, with the vector.
-        unsafe {
-            call!(
-                self,
-                iterate_buffer_tracing_kind_operations(kind, Some(visit), (&raw mut found).cast())
-            )
-        };
-        let named = found.into_iter().filter_map(|operation| {
-            let mut text = core::ptr::null();
-            let (place, length) = (&raw mut text, core::ptr::null_mut());
-            // SAFETY: the library writes to a local; it takes null for the length.
-            unsafe {
-                call!(
-                    self,
-                    query_buffer_tracing_kind_operation_name(kind, operation, place, length)
-                )
-            };
-            // SAFETY: null or a text of the library that lasts as long as it.
-            Some((operation, unsafe { text_of(text) }?))
-        });
-        named.collect()
-    }
 }
+
+/// Kinds and their operations by name. The library has the same functions for those of callbacks and those of records.
+macro_rules! by_name {
+    ($Kind:ident, $kind:ident, $kind_is:ident, $operations:ident: $iterate_kinds:ident, $query_kind:ident, $iterate_operations:ident,
+     $query_operation:ident) => {
+        impl Sdk {
+            /// The kind with this name, if the library has it.
+            pub fn $kind(&self, name: &CStr) -> Option<$Kind> {
+                struct Wanted<'a> {
+                    sdk: &'a Sdk,
+                    name: &'a CStr,
+                    found: Option<$Kind>,
+                }
+                unsafe extern "C" fn visit(kind: $Kind, wanted: *mut c_void) -> c_int {
+                    // SAFETY: the local of the caller below, which waits for this.
+                    let wanted = unsafe { &mut *wanted.cast::<Wanted<'_>>() };
+                    let is_it = wanted.sdk.$kind_is(kind, wanted.name);
+                    wanted.found = is_it.then_some(kind).or(wanted.found);
+                    is_it.into()
+                }
+                let mut wanted = Wanted {
+                    sdk: self,
+                    name,
+                    found: None,
+                };
+                // SAFETY: the callback is called in the call, with the local.
+                unsafe { call!(self, $iterate_kinds(Some(visit), (&raw mut wanted).cast())) };
+                wanted.found
+            }
+
+            fn $kind_is(&self, kind: $Kind, name: &CStr) -> bool {
+                let mut text = core::ptr::null();
+                // SAFETY: the library writes to a local; it takes null for the length.
+                let status = unsafe {
+                    call!(
+                        self,
+                        $query_kind(kind, &raw mut text, core::ptr::null_mut())
+                    )
+                };
+                if status != Status::SUCCESS || text.is_null() {
+                    return false;
+                }
+                // SAFETY: a text of the library that lasts as long as it.
+                (unsafe { CStr::from_ptr(text) }) == name
+            }
+
+            /// The operations of a kind, each with its name.
+            pub fn $operations(&self, kind: $Kind) -> Vec<(TracingOperation, String)> {
+                unsafe extern "C" fn visit(
+                    _: $Kind,
+                    operation: TracingOperation,
+                    found: *mut c_void,
+                ) -> c_int {
+                    // SAFETY: the vector of the caller below, which waits for this.
+                    unsafe { &mut *found.cast::<Vec<TracingOperation>>() }.push(operation);
+                    0
+                }
+                let mut found: Vec<TracingOperation> = Vec::new();
+                // SAFETY: the callback is called in the call, with the vector.
+                unsafe {
+                    call!(
+                        self,
+                        $iterate_operations(kind, Some(visit), (&raw mut found).cast())
+                    )
+                };
+                let named = found.into_iter().filter_map(|operation| {
+                    let mut text = core::ptr::null();
+                    let (place, length) = (&raw mut text, core::ptr::null_mut());
+                    // SAFETY: the library writes to a local; it takes null for the length.
+                    unsafe { call!(self, $query_operation(kind, operation, place, length)) };
+                    // SAFETY: null or a text of the library that lasts as long as it.
+                    Some((operation, unsafe { text_of(text) }?))
+                });
+                named.collect()
+            }
+        }
+    };
+}
+
+by_name!(
+    CallbackTracingKind,
+    callback_kind,
+    callback_kind_is,
+    callback_operations: iterate_callback_tracing_kinds,
+    query_callback_tracing_kind_name,
+    iterate_callback_tracing_kind_operations,
+    query_callback_tracing_kind_operation_name
+);
+by_name!(
+    BufferTracingKind,
+    buffer_kind,
+    buffer_kind_is,
+    buffer_operations: iterate_buffer_tracing_kinds,
+    query_buffer_tracing_kind_name,
+    iterate_buffer_tracing_kind_operations,
+    query_buffer_tracing_kind_operation_name
+);
 
 /// A library of the process.
 fn loaded(path: &Path) -> Option<Library> {

@@ -58,7 +58,7 @@ pub(super) struct Contexts {
 
 /// A processor, with its texts copied.
 pub(super) struct SdkAgent {
-    /// What the SDK says about it. `id` is the SDK's; our id is [`objects::agent`](super::objects::agent)'s.
+    /// The SDK's description of it. `id` is the SDK's; our id is [`objects::agent`](super::objects::agent)'s.
     pub info: AgentV0,
     /// Its name as the compiler has it, such as `gfx942`.
     pub architecture: String,

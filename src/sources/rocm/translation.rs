@@ -66,7 +66,7 @@ struct AllocationFields {
     bytes: u64,
 }
 
-/// What was done to scratch memory, of any version.
+/// A change of scratch memory, of any version.
 struct ScratchFields {
     operation: i32,
     external: UserData,

@@ -26,7 +26,7 @@ const LISTS: &str = r#"{"data":["[Unknown]","worker","cudaLaunchKernel_v7000","c
 {"data":[{"nameIdx":"1","priority":"10","globalTid":"281475681353771"}]}
 "#;
 
-/// The same, in a line for each text.
+/// This export, in a line for each text.
 const SINGLE: &str = r#"{"type":"String","id":"1","value":"worker"}
 {"type":"String","id":"2","value":"cudaLaunchKernel_v7000"}
 {"type":"String","id":"3","value":"cuMemcpyDtoHAsync_v2"}

@@ -83,7 +83,7 @@ impl AgentCounters {
         nearest(name, self.counters.iter().map(|one| one.name.as_str()))
     }
 
-    /// What is counted of it where all is counted that it has.
+    /// The counters of it where all are counted that it has.
     pub(super) fn architecture(self: Arc<Self>) -> Architecture {
         let all = self.counters.iter().map(library_counter).collect();
         Architecture::of_library(all, self)
@@ -152,7 +152,7 @@ impl AgentCounters {
         Ok(text)
     }
 
-    /// Which of these counters fit one pass.
+    /// The counters among these that fit one pass.
     ///
     /// # Errors
     ///

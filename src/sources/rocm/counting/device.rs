@@ -49,7 +49,7 @@ fn config_of(agent: SdkAgentId) -> Option<CounterConfigId> {
     Some(one.counted.as_ref()?.config)
 }
 
-/// What a thread reads.
+/// The counters that a thread reads.
 struct DeviceReader {
     agent: AgentId,
     start: u64,

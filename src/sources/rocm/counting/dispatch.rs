@@ -37,7 +37,7 @@ pub(super) struct PendingDispatch {
     buffers: Buffers,
 }
 
-/// What a dispatch is counted by.
+/// The counters of a dispatch.
 enum Wanted {
     Set(CountedSet),
     Chosen(Choice),

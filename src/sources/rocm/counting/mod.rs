@@ -63,7 +63,7 @@ struct CountedAgent {
     sdk_agent: gputrail_rocprofiler::AgentId,
     counters: Arc<AgentCounters>,
     mode: CountingMode,
-    /// What all dispatches, or the device, are counted by; `None` if a tool chooses.
+    /// The counters of all dispatches, or of the device; `None` if a tool chooses.
     counted: Option<CountedSet>,
     choice: Option<Choice>,
     /// The sets that a tool has chosen.

@@ -266,7 +266,7 @@ impl Sdk {
         })
     }
 
-    /// What the agent of a started context has counted so far: about so many values.
+    /// The values that the agent of a started context has counted so far: about so many values.
     pub(super) fn read_device(
         &self,
         context: ContextId,

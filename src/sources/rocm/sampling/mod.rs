@@ -60,7 +60,7 @@ struct SamplingState {
 struct ConfiguredAgent {
     agent: AgentId,
     buffer: BufferId,
-    /// What the SDK carries out.
+    /// The configuration that the SDK carries out.
     configured: Request,
     /// Where its samples go while it is started.
     started: Option<SampleDelivery>,

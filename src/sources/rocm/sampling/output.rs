@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 /// The most dispatches that are counted at a time. The totals of the oldest are written then.
 const MOST_DISPATCHES: usize = 1 << 16;
 
-/// What becomes of samples.
+/// The way of samples into records.
 #[derive(Default)]
 pub(super) struct SampleOutput {
     words: Option<SampleWords>,
@@ -220,7 +220,7 @@ impl SampleOutput {
                 self.losses.unwritten += self.write_counts(host, delivery.buffers, samples);
             }
         });
-        // Those of other agents are counted again.
+        // Samples of other agents are counted again.
         let rest = others.iter().filter(|samples| samples.agent != agent);
         for record in rest.flat_map(DispatchSamples::records) {
             self.aggregates.aggregate(&record);
@@ -246,7 +246,7 @@ impl SampleOutput {
     }
 }
 
-/// What is known of the samples of a dispatch, whose call the SDK has this answer of ours for. Their code is not yet.
+/// The dispatch of samples, as far as it is known, whose call the SDK has this answer of ours for. Their code is not yet.
 fn origin_of(agent: AgentId, dispatch: DispatchId, answer: u64) -> SampleOrigin {
     let noted = dispatches::noted(dispatch);
     let DispatchedKernel {

@@ -91,7 +91,7 @@ pub(super) unsafe fn read_sample(header: &RecordHeader, is_before_1_0: bool) -> 
     }
 }
 
-/// What the names of instruction types and of reasons begin with.
+/// The begin of the names of instruction types and of reasons.
 const INSTRUCTION: &str = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_";
 const REASON: &str = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_";
 
@@ -147,7 +147,7 @@ impl SampleWords {
     }
 }
 
-/// What is known of a sample beside the SDK's record.
+/// Facts about a sample beside the SDK's record.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct SampleOrigin {
     /// The agent.
@@ -235,7 +235,7 @@ pub(super) fn stochastic(
     StochasticSample {
         issue: words.issue(sample.issue),
         snapshot: words.snapshot(sample.snapshot.0),
-        // Those of gfx1250 alone, in the upper half, have no place.
+        // Types of gfx1250 alone, in the upper half, have no place.
         memory_counters: MemoryCounters(match has_counters {
             0 => 0,
             _ => sample.memory_counters.0 as u32,

@@ -1,4 +1,4 @@
-//! What is said of samples that there are not: why the SDK does not sample an agent and what to do, and what was lost.
+//! Notes about missing samples: why the SDK does not sample an agent and what to do, and what was lost.
 
 use crate::rocm::sdk::{Refused, Sdk};
 use gputrail_buffer::platform::environment::variable;

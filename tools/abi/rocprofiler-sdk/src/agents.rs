@@ -52,27 +52,32 @@ pub fn host() -> AgentId {
     AgentId { handle: HOST }
 }
 
-/// The id of an agent of gputrail's; of no agent that of the host.
+/// The id of an agent of gputrail's; of no agent, and of one that is not told of, that of the host.
 pub fn of_record(agent: record::AgentId) -> AgentId {
+    told(agent).unwrap_or_else(host)
+}
+
+/// The id of an agent of gputrail's, if it is told of; of no agent that of the host.
+fn told(agent: record::AgentId) -> Option<AgentId> {
     if !agent.is_some() {
-        return host();
+        return Some(host());
     }
     let cached = OF_RECORDS.get(agent.0 as usize);
     let known = cached.map_or(0, |cached| cached.load(Ordering::Relaxed));
     if known == UNTOLD {
-        return host();
+        return None;
     }
     if known != 0 {
-        return AgentId { handle: known };
+        return Some(AgentId { handle: known });
     }
     let Ok(described) = tool::describe::<Agent>(agent) else {
-        return host();
+        return Some(host());
     };
     if described.domain == Domain::HIP {
         if let Some(cached) = cached {
             cached.store(UNTOLD, Ordering::Relaxed);
         }
-        return host();
+        return None;
     }
     let mut listed = lock(&LISTED);
     begin(&mut listed);
@@ -80,13 +85,13 @@ pub fn of_record(agent: record::AgentId) -> AgentId {
     if let Some(cached) = cached {
         cached.store(id.handle, Ordering::Relaxed);
     }
-    id
+    Some(id)
 }
 
 /// Whether work of an agent of gputrail's is told of. gputrail knows the agents of HIP through rocprofiler-sdk, which may be this
 /// library: each piece of work would be told of again.
 pub fn is_told(agent: record::AgentId) -> bool {
-    !agent.is_some() || of_record(agent) != host()
+    told(agent).is_some()
 }
 
 /// The handle of an agent in its runtime.
@@ -182,7 +187,7 @@ fn host_device() -> Device {
     }
 }
 
-/// What gputrail knows of a device.
+/// A device as gputrail knows it.
 fn known_device(agent: &Agent) -> Device {
     use AgentAttributeKind as Kind;
     let text = |id: StringId| tool::string(id).unwrap_or_default();

@@ -31,7 +31,7 @@ const ARGUMENTS: usize = 20;
 /// Work that is followed at a time. The completions of more are not told.
 const MAX_FOLLOWED: usize = 1 << 16;
 
-/// What a callback on a call of OpenCL or of the simulated GPU's runtime is given (`rocprofiler_gputrail_call_data_t`).
+/// The payload of a callback on a call of OpenCL or of the simulated GPU's runtime (`rocprofiler_gputrail_call_data_t`).
 #[repr(C)]
 struct CallData {
     size: u64,
@@ -47,7 +47,7 @@ enum Followed {
     Copy(TracingOperation, MemoryCopyData),
 }
 
-/// What the clients of one context are told.
+/// The callbacks of one context.
 pub struct Told {
     context: ContextId,
     services: HashMap<Kind, CallbackService>,
@@ -66,7 +66,7 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Those of a callback of gputrail's, within the call around it.
+    /// The ids of a callback of gputrail's, within the call around it.
     fn of(callback: &Callback<'_>, ancestor: u64) -> Ids {
         Ids {
             thread: callback.thread().0.into(),
@@ -120,7 +120,7 @@ pub fn all_calls() -> impl Iterator<Item = Operation> {
 }
 
 impl Told {
-    /// What the services but those of streams and of gputrail's own kinds are about.
+    /// The subjects of all services but those of streams and of gputrail's own kinds.
     fn operations(&self) -> Vec<Operation> {
         let mut all = Vec::new();
         if let Some(service) = self.services.get(&Kind::HIP_RUNTIME_API) {
@@ -175,7 +175,7 @@ impl Told {
         all
     }
 
-    /// What the services of gputrail's own kinds are about.
+    /// The subjects of the services of gputrail's own kinds.
     fn own_calls(&self) -> Vec<Operation> {
         let is_told = |call: &Operation| {
             let kind = kinds::of_calls(call.domain).map(Kind);
@@ -483,7 +483,7 @@ pub fn ancestor(callback: &Callback<'_>) -> u64 {
             .rposition(|call| call.correlation == correlation);
         let place = match known {
             Some(place) => {
-                // What is left above it was left by longjmp or an exception.
+                // A call that is left above it was left by longjmp or an exception.
                 open.truncate(place + 1);
                 place
             }

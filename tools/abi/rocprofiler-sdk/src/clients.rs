@@ -22,9 +22,9 @@ const VARIABLE: &str = "ROCP_TOOL_LIBRARIES";
 const RECORDED_VARIABLE: &str = "GPUTRAIL_ROCPROFILER";
 /// The version of the API as a text.
 const VERSION_TEXT: &CStr = c"1.3.0";
-/// What a client exports.
+/// The function that a client exports.
 const CONFIGURE: &CStr = c"rocprofiler_configure";
-/// What gputrail's library exports.
+/// A function that gputrail's library exports.
 const GPUTRAIL: &CStr = c"gputrail_initialise";
 /// The handle of the first client.
 const FIRST: u32 = 0x1000;
@@ -36,7 +36,7 @@ pub struct Client {
     configure: Configure,
     /// Where it was found.
     origin: String,
-    /// What it may write its name into: clients keep the address.
+    /// The place for its name: clients keep the address.
     id: NonNull<ClientId>,
     initialise: Option<ToolInitialize>,
     finalise: Option<ToolFinalize>,

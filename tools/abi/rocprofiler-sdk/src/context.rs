@@ -47,7 +47,7 @@ pub struct CallbackService {
     pub function: TracingCallback,
     /// Its data.
     pub data: *mut c_void,
-    /// What it is told of.
+    /// Its subjects.
     pub operations: Operations,
 }
 
@@ -61,7 +61,7 @@ unsafe impl Sync for CallbackService {}
 pub struct BufferService {
     /// Where they go.
     pub buffer: Arc<Buffer>,
-    /// What there are records of.
+    /// The subjects of its records.
     pub operations: Operations,
 }
 
@@ -80,7 +80,7 @@ pub trait AgentService: Send + Sync {
     fn collect(&self) -> bool;
 }
 
-/// What is configured.
+/// The configuration.
 #[derive(Clone, Default)]
 pub struct Services {
     /// Callbacks, by kind.
@@ -101,7 +101,7 @@ pub struct Context {
     pub client: u32,
     /// gputrail's context.
     pub gputrail: tool::Context,
-    /// What is configured. Not changed any more once clients have been initialized.
+    /// The configuration. Not changed any more once clients have been initialized.
     pub services: Mutex<Services>,
     is_started: AtomicBool,
     /// Held while it is started or stopped.
@@ -222,7 +222,7 @@ impl Context {
 /// Stops the contexts of a client.
 pub fn stop_all(client: u32) {
     for context in all().iter().filter(|context| context.client == client) {
-        // Those that are not started stay so.
+        // Contexts that are not started stay so.
         let _ = context.stop();
     }
 }

@@ -4,7 +4,7 @@
 use core::ffi::{CStr, c_void};
 use std::ptr::{NonNull, null_mut};
 
-/// What is known of a device. Unknown numbers are 0.
+/// A device, as far as it is known. Unknown numbers are 0.
 #[derive(Clone, Debug, Default)]
 pub struct Device {
     /// Its handle in the runtime.
@@ -13,7 +13,7 @@ pub struct Device {
     pub name: String,
     /// Its vendor.
     pub vendor: String,
-    /// What its compiler calls it, if that is one of AMD's.
+    /// Its compiler's name for it, if that is one of AMD's.
     pub architecture: String,
     /// Compute units.
     pub compute_units: u32,

@@ -75,7 +75,7 @@ type WaitingIds = HashMap<(u64, ThreadId), Vec<u64>>;
 static WAITING: Mutex<Option<WaitingIds>> = Mutex::new(None);
 /// How many wait.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// What gives threads the ids that wait for them.
+/// The subscriber that gives threads the ids that wait for them.
 static WATCH: Mutex<Option<Subscriber>> = Mutex::new(None);
 
 /// Prepares to be told of calls, which is enabled when ids wait.
@@ -106,7 +106,7 @@ fn wait_for(context: ContextId, thread: ThreadId, id: u64) -> Answer {
     watch.enable_domain(Domain::SIM, true).map_err(failed)
 }
 
-/// What waits for `thread`, removed by `take`.
+/// The ids that wait for `thread`, removed by `take`.
 fn taken<T>(
     context: ContextId,
     thread: ThreadId,

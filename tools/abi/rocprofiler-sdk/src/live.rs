@@ -165,7 +165,7 @@ fn wanted(services: &Services) -> (Vec<Kind>, Vec<Operation>) {
     (kinds, calls)
 }
 
-/// What keeps the arguments of calls for their records, if those have arguments.
+/// The subscriber that keeps the arguments of calls for their records, if those have arguments.
 fn keeping(
     context: &Context,
     services: &Services,
@@ -192,7 +192,7 @@ fn keeping(
     Ok(Some(subscriber))
 }
 
-/// What supplies external ids, if the client does so. It is asked for calls and work of which the context tells, as callbacks or
+/// The service that supplies external ids, if the client does so. It is asked for calls and work of which the context tells, as callbacks or
 /// records.
 fn supplier(context: &Context, services: &Services) -> Result<Option<Subscriber>, tool::Error> {
     let Some(requests) = services.requests.clone() else {
@@ -221,7 +221,7 @@ fn supplier(context: &Context, services: &Services) -> Result<Option<Subscriber>
             &[memory_allocation::ALLOCATE, memory_allocation::FREE],
         ),
     ];
-    // What is counted and sampled has the ids of kernels.
+    // Values and samples have the ids of kernels.
     let has_kernels = counting::is_configured(context.id) || sampling::is_configured(context.id);
     for (kind, of_buffer, of_callback, of) in of_work {
         let is_told = services.buffers.contains_key(&of_buffer)

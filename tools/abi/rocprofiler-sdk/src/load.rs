@@ -30,7 +30,7 @@ pub static gputrail_rocprofiler_sdk: u32 = 1;
 
 /// 0: not initialized; 1: it is; -1: it is being initialized.
 static INITIALISED: AtomicI32 = AtomicI32::new(0);
-/// The same of the end.
+/// 0: not finalized; 1: it is; -1: it is being finalized.
 static FINALISED: AtomicI32 = AtomicI32::new(0);
 /// The process in which clients were initialized.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -45,7 +45,7 @@ static CLIENTS: Mutex<Vec<Client>> = Mutex::new(Vec::new());
 /// Whether gputrail is prepared, or why it is not.
 static PREPARED: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// What tells of the first call: never given up.
+/// The subscriber that tells of the first call: never given up.
 static HOOK: Mutex<Option<(tool::Context, tool::Subscriber)>> = Mutex::new(None);
 
 /// Called by the loader when the library is loaded.
@@ -124,7 +124,7 @@ fn hook() -> Result<(), tool::Error> {
     })?;
     external::prepare(&context)?;
     context.start()?;
-    // Those of a parent are not its child's to give up.
+    // The objects of a parent are not its child's to give up.
     std::mem::forget(lock(&HOOK).replace((context, subscriber)));
     Ok(())
 }

@@ -16,7 +16,7 @@ use gputrail_tool as tool;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a callback on a call of ROCTx is given (`rocprofiler_callback_tracing_marker_api_data_t`).
+/// The payload of a callback on a call of ROCTx (`rocprofiler_callback_tracing_marker_api_data_t`).
 #[derive(Copy, Clone, Debug)]
 #[repr(C)]
 pub struct MarkerData {
@@ -24,7 +24,7 @@ pub struct MarkerData {
     pub size: u64,
     /// The message, or the range; and room for a second argument.
     pub arguments: [u64; 2],
-    /// What the call returned.
+    /// The result of the call.
     pub result: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct Begun {
     level: u32,
 }
 
-/// What a marker means for ranges.
+/// The meaning of a marker for ranges.
 pub enum Event {
     /// A moment: `roctxMarkA`.
     Mark,
@@ -111,7 +111,7 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// What a marker means; none where no beginning is known. The beginning of a range is added with [`Ranges::begin`].
+    /// The meaning of a marker; none where no beginning is known. The beginning of a range is added with [`Ranges::begin`].
     pub fn event(&mut self, marker: &Marker) -> Option<Event> {
         match marker.what {
             MarkerKind::INSTANT => Some(Event::Mark),

@@ -32,7 +32,7 @@ use std::sync::{LazyLock, Mutex};
 /// `memory_base`, the low half of which is a descriptor, where no file is open.
 pub const NO_FILE: u64 = u32::MAX as u64;
 
-/// What happens to machine code and kernels.
+/// Events of machine code and kernels.
 pub const OF_CODE: [Operation; 4] = [
     resource::CODE_OBJECT_LOADED,
     resource::CODE_OBJECT_UNLOADED,
@@ -40,7 +40,7 @@ pub const OF_CODE: [Operation; 4] = [
     resource::KERNEL_SYMBOL_UNREGISTERED,
 ];
 
-/// What happens to queues and streams.
+/// Events of queues and streams.
 const OF_STREAMS: [Operation; 4] = [
     resource::QUEUE_CREATED,
     resource::QUEUE_DESTROYED,
@@ -145,7 +145,7 @@ fn symbol(kernel: &KernelSymbol) -> KernelSymbolData {
     }
 }
 
-/// What is to be told of to a client that wants these operations on streams.
+/// The operations that a client is told of which wants these operations on streams.
 pub fn of_streams(operations: &Operations) -> Vec<Operation> {
     let mut all = Vec::new();
     if operations.has(HipStreamOperation::CREATE.0) || operations.has(HipStreamOperation::DESTROY.0)

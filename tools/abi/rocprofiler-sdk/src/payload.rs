@@ -1,4 +1,4 @@
-//! What callbacks and records have in common: how gputrail's records of work appear.
+//! The common part of callbacks and records: how gputrail's records of work appear.
 
 use crate::agents;
 use core::mem::offset_of;

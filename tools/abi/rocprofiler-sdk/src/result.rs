@@ -5,7 +5,7 @@ use gputrail_abi::contained;
 use gputrail_rocprofiler::Status;
 use gputrail_tool as tool;
 
-/// What a function answers.
+/// The answer of a function.
 pub type Answer<T = ()> = Result<T, Status>;
 
 /// Runs a function of the API.

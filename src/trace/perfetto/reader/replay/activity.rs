@@ -49,7 +49,7 @@ pub(super) struct ActivityQueue {
     stream: u32,
 }
 
-/// What a slice that is work has beside other slices.
+/// The fields of a slice that is work beside those of other slices.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Activity {
     event: EventId,

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 pub struct Config {
     /// The agent.
     pub agent: AgentId,
-    /// The same, as gputrail knows it.
+    /// The agent, as gputrail knows it.
     pub device: record::AgentId,
     /// The counters, each once.
     pub counters: Vec<&'static KnownCounter>,
