@@ -127,6 +127,7 @@ fn allocations_arguments_registers_streams_and_scratch_memory_are_recorded() {
         let stand_ins = StandIns::new(version);
         let options = [
             "--capture",
+            "--call=*",
             "--kind=api",
             "--kind=kernel-dispatch",
             "--kind=memory-allocation",
@@ -157,7 +158,7 @@ fn allocations_arguments_registers_streams_and_scratch_memory_are_recorded() {
         );
 
         // Learned from the first call of a function.
-        let of = |name: &str| {
+        let mut of = |name: &str| {
             let all = recorded.arguments.iter().filter(|(of, _)| of == name);
             all.map(|(_, values)| &values[..]).collect::<Vec<_>>()
         };
@@ -512,6 +513,129 @@ fn a_program_that_is_linked_with_the_library_observes_itself_if_it_begins_before
         let words = "10 kernels, 10 of them named, calls\n";
         assert_eq!(ended.text(), words, "{version}: {}", ended.stderr);
     }
+}
+
+#[test]
+fn a_library_that_is_opened_after_hips_initialisation_observes_what_follows() {
+    needs!(a_library_that_is_opened_after_hips_initialisation_observes_what_follows: Need::OpenClToolchain);
+    for version in [600, NEWEST] {
+        let stand_ins = StandIns::new(version);
+        let dir = stand_ins.dir();
+        let source = repository("tests/programs/rocm/late.c");
+        let options = ["-shared", "-fPIC", "-Dmain=late", "-ldl"];
+        let opened = compiled(dir, C, &options, &source, "liblate.so");
+        let program = dir.join("late_opened");
+        stand_ins.compile(&["late_opened.c"], &program, &[]);
+        let start = |first: bool, library: Option<&str>| {
+            let mut command = Command::new(&program);
+            command.arg(dir.join(RUNTIME)).arg(&opened);
+            command.args(first.then_some("first"));
+            stand_ins.prepare(&mut command, "");
+            command.envs(library.map(|path| ("GPUTRAIL_ROCPROFILER", path)));
+            well(&mut command)
+        };
+        // HIP has no rocprofiler-sdk then: the library has it loaded.
+        for (first, words) in [(false, "6 kernels, 6"), (true, "10 kernels, 10")] {
+            let ended = start(first, None);
+            let words = format!("{words} of them named, calls\n");
+            assert_eq!(ended.text(), words, "{version}: {}", ended.stderr);
+            assert_eq!(ended.stderr, "", "{version}");
+        }
+        let ended = start(false, Some("/nonsense"));
+        assert_eq!(ended.text(), "0 kernels, 0 of them named, no calls\n");
+        let words = "GPUTRAIL_ROCPROFILER: ";
+        assert!(ended.stderr.contains(words), "{version}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn work_of_two_gpus_is_in_the_streams_of_each() {
+    needs!(work_of_two_gpus_is_in_the_streams_of_each: Need::Program("cc"), Need::TraceProcessor);
+    for version in VERSIONS {
+        let stand_ins = StandIns::new(version);
+        // Each of four threads has a stream, two of which are the second GPU's; the default stream is the first one's.
+        let mut command = stand_ins.record(&["--capture"], "", &["10", "4"]);
+        let ended = well(command.env("STANDIN_GPUS", "2"));
+        assert_eq!(ended.text(), "done\n", "{version}: {}", ended.stderr);
+        let (log, recorded) = (stand_ins.log(), Recorded::of(stand_ins.dir()));
+
+        let told = counted(log.of("kernel").map(|kernel| {
+            let gpu = &kernel[10];
+            format!("{} on Stand-in MI300X {gpu}", kernel[0])
+        }));
+        let agents = &recorded.metadata.agents;
+        let name_of = |one: &KernelDispatch| recorded.metadata.string(agents[&one.work.agent].name);
+        let found = counted(recorded.dispatches.iter().map(|one| {
+            let kernel = recorded.kernel(one);
+            format!("{kernel} on {}", name_of(one))
+        }));
+        assert_eq!(found, told, "{version}");
+        assert_eq!(
+            found.into_values().collect::<Vec<_>>(),
+            [20, 20, 40],
+            "{version}"
+        );
+
+        // A queue is one GPU's: that of all of its work.
+        let mut of_queues = BTreeMap::new();
+        for one in &recorded.dispatches {
+            let queue = &recorded.metadata.queues[&one.work.queue];
+            assert_eq!(queue.agent, one.work.agent, "{version}: {queue:?}");
+            *of_queues.entry((name_of(one), one.work.queue)).or_insert(0) += 1;
+        }
+        let all: Vec<(&str, u32)> = of_queues.iter().map(|((gpu, _), of)| (*gpu, *of)).collect();
+        let (first, second) = ("Stand-in MI300X 0", "Stand-in MI300X 1");
+        let on = |gpu: &str| {
+            let of_gpu = all.iter().filter(|(of, _)| *of == gpu);
+            let mut counts: Vec<u32> = of_gpu.map(|(_, of)| *of).collect();
+            counts.sort_unstable();
+            counts
+        };
+        assert_eq!(
+            (on(first), on(second)),
+            (vec![10, 10, 40], vec![10, 10]),
+            "{version}"
+        );
+
+        let mut trace = stand_ins.dir().trace();
+        trace.assert_sound();
+        let gpus: i64 = trace.value("select count(distinct gpu_id) from gpu_track join gpu_slice on track_id = gpu_track.id");
+        assert_eq!(gpus, 2, "{version}");
+        let summary = well(&mut stand_ins.dir().gputrail(["summary", "run.pftrace"])).text();
+        for gpu in [first, second] {
+            assert!(summary.contains(gpu), "{version}: {summary}");
+        }
+    }
+}
+
+#[test]
+fn calls_of_hsa_are_recorded_on_request() {
+    needs!(calls_of_hsa_are_recorded_on_request: Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new(NEWEST);
+    let calls = |options: &[&str]| {
+        let ended = well(&mut stand_ins.record(options, "", &["5"]));
+        assert_eq!(ended.text(), "done\n", "{}", ended.stderr);
+        let told = stand_ins.log();
+        let told = told.of("call").filter(|call| call[1].starts_with("hsa_"));
+        let mut trace = stand_ins.dir().trace();
+        trace.assert_sound();
+        let tied = "select count(*) from flow join gpu_slice on slice_in = gpu_slice.id";
+        let mut of = |name: &str| {
+            let query = format!("select count(*) from thread_slice where name glob '{name}'");
+            trace.value::<i64>(&query)
+        };
+        let (hsa, launches) = (of("hsa_*"), of("hip*Launch*Kernel"));
+        let tied: i64 = trace.value(tied);
+        (told.count() as i64, hsa, launches, tied)
+    };
+    // HIP calls HSA, which the SDK is not asked to tell of.
+    let (told, hsa, launches, tied) = calls(&[]);
+    assert_eq!((told, hsa, launches), (0, 0, 11));
+    let (told, hsa, both, all_tied) = calls(&["--call", "*"]);
+    assert!(told > 10 && told == hsa, "{told} {hsa}");
+    assert_eq!((both, all_tied), (launches, tied));
+    let (told, hsa, none, _) = calls(&["--call", "hsa_*"]);
+    assert!(told > 10 && told == hsa && none == 0, "{told} {hsa} {none}");
 }
 
 #[test]

@@ -58,6 +58,8 @@ mod inputs;
 mod joined;
 mod json_window;
 #[cfg(test)]
+mod damages;
+#[cfg(test)]
 mod log;
 mod nsys;
 mod nvprof;
