@@ -599,8 +599,6 @@ fn work_of_two_gpus_is_in_the_streams_of_each() {
 
         let mut trace = stand_ins.dir().trace();
         trace.assert_sound();
-        let gpus: i64 = trace.value("select count(distinct gpu_id) from gpu_track join gpu_slice on track_id = gpu_track.id");
-        assert_eq!(gpus, 2, "{version}");
         let summary = well(&mut stand_ins.dir().gputrail(["summary", "run.pftrace"])).text();
         for gpu in [first, second] {
             assert!(summary.contains(gpu), "{version}: {summary}");
@@ -621,7 +619,7 @@ fn calls_of_hsa_are_recorded_on_request() {
         trace.assert_sound();
         let tied = "select count(*) from flow join gpu_slice on slice_in = gpu_slice.id";
         let mut of = |name: &str| {
-            let query = format!("select count(*) from thread_slice where name glob '{name}'");
+            let query = format!("select count(*) from slice where name glob '{name}'");
             trace.value::<i64>(&query)
         };
         let (hsa, launches) = (of("hsa_*"), of("hip*Launch*Kernel"));

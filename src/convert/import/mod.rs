@@ -50,6 +50,8 @@
 mod chrome;
 mod clperfmarker;
 mod csv;
+#[cfg(test)]
+mod damages;
 #[cfg(feature = "sqlite")]
 mod databases;
 mod demangle;
@@ -57,8 +59,6 @@ mod format;
 mod inputs;
 mod joined;
 mod json_window;
-#[cfg(test)]
-mod damages;
 #[cfg(test)]
 mod log;
 mod nsys;
