@@ -26,8 +26,9 @@ fn is_said(report: &Report) -> bool {
 }
 
 /// Cuts and changes `text` in each of the variants. A reader refuses the file, or says that something is wrong, or has as many events as
-/// the lines of the file are; of one that is cut, those of its whole lines and one of the last.
-pub(super) fn are_said(text: &str) {
+/// the lines of the file are; of one that is cut, those of its whole lines and one of the last. `may_join`: two lines without the bytes
+/// between them may be one, as a line of the format may end in any text.
+pub(super) fn are_said(text: &str, may_join: bool) {
     let events = |bytes: &[u8]| read(bytes).map_or(0, |report| report.counts.events());
     let whole = events(text.as_bytes());
     for variant in 0..VARIANTS {
@@ -42,7 +43,11 @@ pub(super) fn are_said(text: &str) {
                 wanted = events(before) + u64::from(!last.trim_ascii().is_empty());
             }
             1 => bytes[place] = 0xff,
-            2 => drop(bytes.drain(place..(place + 40).min(text.len()))),
+            2 => {
+                let gone = bytes.drain(place..(place + 40).min(text.len()));
+                let ends = gone.filter(|byte| *byte == b'\n').count() as u64;
+                wanted -= if may_join { ends.min(wanted) } else { 0 };
+            }
             3 => bytes[place] = b'}',
             _ => bytes.insert(place, b'"'),
         }
