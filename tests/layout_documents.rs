@@ -115,6 +115,8 @@ records!(
     Loss,
     ClockSnapshot,
     ClockPair,
+    CallStack,
+    HostModule,
     StringName,
     Process,
     Thread,
