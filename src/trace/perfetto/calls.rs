@@ -10,7 +10,7 @@ use super::packets::PacketWriter;
 use super::schema::GpuApi;
 use super::schema::track_event::Type;
 use super::work::ContextApi;
-use crate::model::{Call, EventId, Function, Value};
+use crate::model::{Call, EventId, Function, STACK, Value};
 use gputrail_record::Domain;
 
 /// The API of a domain, as Perfetto names it.
@@ -44,6 +44,8 @@ struct KnownFunction {
     api: Option<GpuApi>,
     /// Names of its parameters.
     parameters: Vec<Option<Name>>,
+    /// The place of the call stack among them.
+    stack: Option<usize>,
 }
 
 /// The functions that have been called, by index.
@@ -77,7 +79,9 @@ impl SentFunctions {
             .as_ref()
             .filter(|heading| bare && track.knows_heading(heading));
         let Some(heading) = heading else {
-            return function.write(packets, (names, words), track, call);
+            let stack = function.stack.and_then(|place| call.arguments.get(place));
+            let stack = stack.and_then(Value::as_text).and_then(|text| names.intern(text));
+            return function.write(packets, (names, words), track, call, stack);
         };
         let api = function.api;
         let (start, correlation) = (call.start.0, call.correlation.0);
@@ -100,6 +104,7 @@ impl SentFunctions {
     #[cold]
     fn add(&mut self, names: &mut NumberedNames, words: &Words, function: &Function) {
         let parameters = function.parameters.iter();
+        let stack = parameters.clone().position(|parameter| &*parameter.name == STACK);
         let parameters = parameters
             .map(|parameter| names.intern(&parameter.name))
             .collect();
@@ -117,6 +122,7 @@ impl SentFunctions {
             heading: name.and_then(|name| Heading::new(category, name)),
             api: gpu_api(function.domain),
             parameters,
+            stack,
         });
     }
 }
@@ -130,6 +136,7 @@ impl KnownFunction {
         (names, words): (&NumberedNames, &Words),
         track: &mut EventTrack,
         call: &Call<'_>,
+        stack: Option<Name>,
     ) -> io::Result<()> {
         let error = call
             .error
@@ -138,11 +145,21 @@ impl KnownFunction {
         let external = external
             .is_some()
             .then_some((words.external, Value::Uint(external.0)));
-        let arguments = self.parameters.iter().zip(call.arguments);
-        let arguments = arguments.filter_map(|(name, value)| Some(((*name)?, *value)));
-        let all = error.into_iter().chain(external).chain(arguments);
+        let own = error.into_iter().chain(external);
         let mut annotations = Vec::with_capacity(call.arguments.len() + 2);
-        annotations.extend(all.map(|(name, value)| Annotation { name, value }));
+        annotations.extend(own.map(|(name, value)| Annotation {
+            name,
+            value,
+            shared: None,
+        }));
+        let arguments = self.parameters.iter().zip(call.arguments).enumerate();
+        annotations.extend(arguments.filter_map(|(place, (name, value))| {
+            Some(Annotation {
+                name: (*name)?,
+                value: *value,
+                shared: stack.filter(|_| self.stack == Some(place)),
+            })
+        }));
         let event = EventFields {
             color: None,
             label: match self.name {
