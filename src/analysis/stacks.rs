@@ -47,12 +47,7 @@ impl StackTree {
     }
 
     /// Adds the sum of `count` values to a stack.
-    pub fn add_many<'f>(
-        &mut self,
-        stack: impl Iterator<Item = &'f str>,
-        count: u64,
-        value: u64,
-    ) {
+    pub fn add_many<'f>(&mut self, stack: impl Iterator<Item = &'f str>, count: u64, value: u64) {
         let mut node = ROOT;
         for name in stack {
             let frame = self.frame(name);

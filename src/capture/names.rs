@@ -287,7 +287,9 @@ impl Names {
         match new {
             NewStack::Known => {}
             NewStack::Record(range) => {
-                let NamesState { stacks, pending, .. } = &mut *state;
+                let NamesState {
+                    stacks, pending, ..
+                } = &mut *state;
                 pending.extend_from_slice(&stacks.records()[range]);
                 state.write();
             }

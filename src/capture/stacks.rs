@@ -47,7 +47,11 @@ impl Stacks {
         let mut record = CallStack::new(frames, is_complete);
         if self.records.len() + record.bytes().len() > MAX_BYTES {
             let first = !std::mem::replace(&mut self.is_full, true);
-            let new = if first { NewStack::TooMany } else { NewStack::Known };
+            let new = if first {
+                NewStack::TooMany
+            } else {
+                NewStack::Known
+            };
             return (CallStackId::NONE, new);
         }
         let begin = self.records.len();
@@ -73,9 +77,8 @@ impl Stacks {
 }
 
 fn hash(frames: &[FrameAddress], is_complete: bool) -> u64 {
-    let mix = |hash: u64, frame: u64| {
-        (hash.rotate_left(5) ^ frame).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    };
+    let mix =
+        |hash: u64, frame: u64| (hash.rotate_left(5) ^ frame).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let frames = frames.iter().map(|frame| frame.0);
     frames.fold(mix(0, is_complete.into()), mix)
 }
@@ -88,8 +91,14 @@ mod tests {
     fn equal_stacks_share_an_id_and_a_record() {
         let mut stacks = Stacks::default();
         let (short, long) = ([FrameAddress(1)], [FrameAddress(1), FrameAddress(2)]);
-        assert_eq!(stacks.id(&short, true), (CallStackId(1), NewStack::Record(0..24)));
-        assert_eq!(stacks.id(&long, true), (CallStackId(2), NewStack::Record(24..56)));
+        assert_eq!(
+            stacks.id(&short, true),
+            (CallStackId(1), NewStack::Record(0..24))
+        );
+        assert_eq!(
+            stacks.id(&long, true),
+            (CallStackId(2), NewStack::Record(24..56))
+        );
         assert_eq!(stacks.id(&short, true), (CallStackId(1), NewStack::Known));
         assert_eq!(stacks.id(&short, false).0, CallStackId(3));
         let records = Records::new(stacks.records()).map(|record| record.read::<CallStack>());
@@ -112,7 +121,10 @@ mod tests {
         assert_eq!((id, new), (CallStackId::NONE, NewStack::TooMany));
         assert!(stacks.records().len() <= MAX_BYTES);
         let other = [FrameAddress(0); gputrail_record::MAX_FRAMES];
-        assert_eq!(stacks.id(&other, true), (CallStackId::NONE, NewStack::Known));
+        assert_eq!(
+            stacks.id(&other, true),
+            (CallStackId::NONE, NewStack::Known)
+        );
         let first = [FrameAddress(1); gputrail_record::MAX_FRAMES];
         assert_eq!(stacks.id(&first, true), (CallStackId(1), NewStack::Known));
     }

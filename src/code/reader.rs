@@ -34,8 +34,7 @@ pub struct ReaderFunctions {
     pub open: unsafe extern "C" fn(bytes: *const u8, length: usize, error: *mut Text) -> *mut File,
     /// Opens the ELF file at `path` for the names of its functions alone, if its build id is `build_id` or that is no
     /// text. The symbols of its debug file are used, too, where that is installed. Errors are as with `open`.
-    pub open_names:
-        unsafe extern "C" fn(path: Text, build_id: Text, error: *mut Text) -> *mut File,
+    pub open_names: unsafe extern "C" fn(path: Text, build_id: Text, error: *mut Text) -> *mut File,
     /// Closes a file.
     pub close: unsafe extern "C" fn(*mut File),
     /// Looks up an address. The result stays valid until the next call with this file.

@@ -189,7 +189,13 @@ fn call_stacks(summary: &Summary) -> Table {
             time(stack.time.0),
             Cell::Count(stack.count),
             Cell::Text((*work).to_owned()),
-            Cell::Name(stack.stack.as_deref().unwrap_or("(no call stack)").to_owned()),
+            Cell::Text(
+                stack
+                    .stack
+                    .as_deref()
+                    .unwrap_or("(no call stack)")
+                    .to_owned(),
+            ),
         ]
     });
     Table {

@@ -67,6 +67,7 @@ pub struct ElfLocation<'a> {
 struct SymbolRange {
     begin: u64,
     end: u64,
+    is_global: bool,
     name: Box<str>,
 }
 
@@ -310,11 +311,13 @@ fn symbols<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<SymbolRange> {
             Some(SymbolRange {
                 begin: symbol.address(),
                 end: symbol.address().saturating_add(symbol.size()),
+                is_global: symbol.is_global(),
                 name: truncated(symbol.name().ok().filter(|name| !name.is_empty())?).into(),
             })
         })
         .collect();
-    found.sort_by_key(|symbol| (symbol.begin, u64::MAX - symbol.end));
+    // Of several names of a function, one that others know it by.
+    found.sort_by_key(|symbol| (symbol.begin, u64::MAX - symbol.end, !symbol.is_global));
     found.dedup_by_key(|symbol| symbol.begin);
     for place in 0..found.len() {
         if found[place].end == found[place].begin {

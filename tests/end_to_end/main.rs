@@ -11,6 +11,7 @@ mod bad_input;
 mod building;
 mod c_api;
 mod cache;
+mod call_stacks;
 mod command;
 mod command_buffers;
 mod completeness;

@@ -69,7 +69,6 @@ static void run_trampoline(void (*function)(int), int value) {
         fclose(map);
     }
     ((void (*)(int, void (*)(int)))(page + 1024))(value, function);
-    munmap(page, 4096);
 #else
     function(value);
 #endif
@@ -87,7 +86,6 @@ static void run_broken(unsigned long pointer) {
     memcpy(page + 1024, code, sizeof code);
     mprotect(page, 4096, PROT_READ | PROT_EXEC);
     ((void (*)(int, unsigned long, void (*)(int)))(page + 1024))(6, pointer, fill);
-    munmap(page, 4096);
 }
 #else
 static void run_broken(unsigned long pointer) {
@@ -105,7 +103,7 @@ int main(int count, char **arguments) {
     for (int i = 0; i < calls; i++) outer_step(1);
     descend(300);
     run_thread(0, 3);
-    run_thread(16384, 3);
+    run_thread(32768, 3);
     static char stack[1 << 18];
     getcontext(&fiber);
     fiber.uc_stack.ss_sp = stack;

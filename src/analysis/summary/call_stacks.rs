@@ -238,7 +238,10 @@ mod tests {
             .collect();
         let expected = [(Some("step < main"), 2, 60, 1), (None, 2, 8, 1)];
         assert_eq!(rows, expected);
-        let tree = stacks.tree(|_| "app".to_owned(), |label| ["copy", "gemm"][label as usize]);
+        let tree = stacks.tree(
+            |_| "app".to_owned(),
+            |label| ["copy", "gemm"][label as usize],
+        );
         let names = tree.names();
         let lines: Vec<_> = tree
             .stacks()
@@ -252,7 +255,10 @@ mod tests {
             ("app;main;step;gemm", 1, 50),
             ("app;gemm", 2, 8),
         ];
-        assert_eq!(lines, expected.map(|(text, count, time)| (text.to_owned(), count, time)));
+        assert_eq!(
+            lines,
+            expected.map(|(text, count, time)| (text.to_owned(), count, time))
+        );
     }
 
     #[test]

@@ -31,8 +31,8 @@ use gputrail_trace::model::{
 };
 
 pub use busy::{Busy, BusyTime, Gaps, Opener};
-use call_stacks::LaunchStacks;
 pub use call_stacks::LaunchStack;
+use call_stacks::LaunchStacks;
 use collectives::Collectives;
 pub use collectives::{CollectiveKey, CollectiveSummary};
 use counters::CounterFigures;

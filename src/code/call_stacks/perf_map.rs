@@ -108,7 +108,9 @@ mod tests {
     #[test]
     fn functions_have_the_name_that_was_written_last() {
         let mut map = PerfMap::default();
-        map.read_lines(&b"1000 10 py::old:/a.py\n1000 10 py::main:/a b.py\n0x2000 0x8 jit\nbad\n3000 1"[..]);
+        map.read_lines(
+            &b"1000 10 py::old:/a.py\n1000 10 py::main:/a b.py\n0x2000 0x8 jit\nbad\n3000 1"[..],
+        );
         assert_eq!(map.find(0x100f), Some("py::main:/a b.py"));
         assert_eq!(map.find(0x2007), Some("jit"));
         assert_eq!((map.find(0x1010), map.find(0xfff)), (None, None));

@@ -91,7 +91,9 @@ impl LoadedModules {
 
     /// The place of the module with code at `address`.
     pub fn at(&self, address: u64) -> Option<usize> {
-        let after = self.modules.partition_point(|module| module.code.start <= address);
+        let after = self
+            .modules
+            .partition_point(|module| module.code.start <= address);
         let place = after.checked_sub(1)?;
         (address < self.modules[place].code.end).then_some(place)
     }
@@ -245,14 +247,17 @@ unsafe fn module(info: &libc::dl_phdr_info) -> Option<LoadedModule> {
         return None;
     }
     // SAFETY: the loader's table of program headers has so many entries (the caller's promise).
-    let headers =
-        unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let bias = info.dlpi_addr;
     let range = |header: &libc::Elf64_Phdr, length: u64| {
         let start = bias.wrapping_add(header.p_vaddr);
         Some(start..start.checked_add(length)?)
     };
-    let segments = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+    let segments = || {
+        headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_LOAD)
+    };
     // The segment in which all of a range lies.
     let around = |part: &Range<u64>| {
         let in_file = segments().filter_map(|header| range(header, header.p_filesz));
@@ -268,7 +273,9 @@ unsafe fn module(info: &libc::dl_phdr_info) -> Option<LoadedModule> {
     let code = code.reduce(|all, part| all.start.min(part.start)..all.end.max(part.end))?;
     let frame_header = of_type(libc::PT_GNU_EH_FRAME);
     let segment = frame_header.as_ref().and_then(around);
-    let notes = headers.iter().filter(|header| header.p_type == libc::PT_NOTE);
+    let notes = headers
+        .iter()
+        .filter(|header| header.p_type == libc::PT_NOTE);
     let notes = notes.filter_map(|header| range(header, header.p_filesz));
     let notes = notes.filter(|part| around(part).is_some());
     let build_id = notes.map(bytes).find_map(build_id).unwrap_or_default();

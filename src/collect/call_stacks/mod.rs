@@ -5,11 +5,20 @@
 //! [`MAX_FRAMES`](gputrail_record::MAX_FRAMES) frames, and stores the stack among the names. What it costs is bounded, and no
 //! stack is taken for granted: memory is read within the bounds of the thread's stack, or through the system.
 
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 mod loaded;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 mod outside;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 mod walker;
 
 use gputrail_buffer::platform::system;
@@ -34,13 +43,19 @@ impl StackBounds {
 /// Takes the call stacks of the threads of a process, one at a time.
 #[derive(Default)]
 pub(crate) struct CallStacks {
-    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ))]
     walker: gputrail_buffer::platform::sync::QuietMutex<walker::Walker>,
 }
 
 impl CallStacks {
     /// The stack of the calling thread; none if there is no room for it, or if it cannot be followed now.
-    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ))]
     pub fn take(&self, bounds: &StackBounds, names: &Names) -> CallStackId {
         // SAFETY: errno of the calling thread.
         let errno = unsafe { *system::errno() };
@@ -51,7 +66,10 @@ impl CallStacks {
     }
 
     /// Stacks are not followed on this system.
-    #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    #[cfg(not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )))]
     pub fn take(&self, _: &StackBounds, _: &Names) -> CallStackId {
         CallStackId::NONE
     }

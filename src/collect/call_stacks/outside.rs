@@ -87,7 +87,12 @@ fn frame_at(address: u64) -> OutsideFrame {
 /// The frame at a return address with these bytes of code around it.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn frame_between(before: &[u8], behind: &[u8]) -> OutsideFrame {
-    let at = |back: usize| before.len().checked_sub(back).and_then(|place| before.get(place));
+    let at = |back: usize| {
+        before
+            .len()
+            .checked_sub(back)
+            .and_then(|place| before.get(place))
+    };
     // `call` with a distance, or of what a register or memory holds.
     let is_indirect = |back: usize| {
         at(back) == Some(&0xff) && at(back - 1).is_some_and(|operand| operand >> 3 & 7 == 2)

@@ -17,8 +17,9 @@ use framehop::x86_64::{
     CacheX86_64 as Cache, UnwindRegsX86_64 as Registers, UnwinderX86_64 as Unwinder,
 };
 
-/// Free space on a thread's stack below which its stack is not followed.
-const ROOM: u64 = 12 << 10;
+/// Free space on a thread's stack below which its stack is not followed: rows of unwind information, of 6 KiB each, are
+/// passed by value.
+pub(super) const ROOM: u64 = 48 << 10;
 /// The most words that are read through the system for one stack, of a thread that runs on a stack of its own making.
 const MAX_PEEKS: usize = 4 * MAX_FRAMES;
 

@@ -137,7 +137,9 @@ fn heads(by: By) -> (Column, &'static [Column]) {
             column("Processes, the slowest first", "by_process"),
             &[PROCESS],
         ),
-        By::Device | By::Range | By::Stack => (column("Devices of processes", "by_device"), &OF_DEVICES),
+        By::Device | By::Range | By::Stack => {
+            (column("Devices of processes", "by_device"), &OF_DEVICES)
+        }
         By::Queue => (column("Queues", "by_queue"), &OF_QUEUES),
     }
 }

@@ -26,8 +26,8 @@ use gputrail_capture::Metadata;
 use gputrail_code::call_stacks::CallStackNames;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{
-    self as record, AgentId, Api, Arguments, CallStackId, CorrelationId, ExternalId, Kind, Nanos, Note,
-    Operation, ProcessId, RecordRef, StringId, ThreadId, flags,
+    self as record, AgentId, Api, Arguments, CallStackId, CorrelationId, ExternalId, Kind, Nanos,
+    Note, Operation, ProcessId, RecordRef, StringId, ThreadId, flags,
 };
 
 /// A thread: its tracks, and the records that wait for the end of its outermost call.

@@ -80,7 +80,9 @@ impl SentFunctions {
             .filter(|heading| bare && track.knows_heading(heading));
         let Some(heading) = heading else {
             let stack = function.stack.and_then(|place| call.arguments.get(place));
-            let stack = stack.and_then(Value::as_text).and_then(|text| names.intern(text));
+            let stack = stack
+                .and_then(Value::as_text)
+                .and_then(|text| names.intern(text));
             return function.write(packets, (names, words), track, call, stack);
         };
         let api = function.api;
@@ -104,7 +106,9 @@ impl SentFunctions {
     #[cold]
     fn add(&mut self, names: &mut NumberedNames, words: &Words, function: &Function) {
         let parameters = function.parameters.iter();
-        let stack = parameters.clone().position(|parameter| &*parameter.name == STACK);
+        let stack = parameters
+            .clone()
+            .position(|parameter| &*parameter.name == STACK);
         let parameters = parameters
             .map(|parameter| names.intern(&parameter.name))
             .collect();

@@ -386,15 +386,12 @@ impl EventTrack {
                 EventLabel::Text(_) => true,
             }
             && (event.correlation.is_none() || self.annotations.has_name(Name::CORRELATION))
-            && event
-                .annotations
-                .iter()
-                .all(|annotation| {
-                    self.annotations.has_name(annotation.name)
-                        && annotation
-                            .shared
-                            .is_none_or(|text| self.annotation_texts.has_name(text))
-                })
+            && event.annotations.iter().all(|annotation| {
+                self.annotations.has_name(annotation.name)
+                    && annotation
+                        .shared
+                        .is_none_or(|text| self.annotation_texts.has_name(text))
+            })
     }
 
     #[cold]
