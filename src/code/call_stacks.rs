@@ -18,7 +18,10 @@ use std::sync::Arc;
 pub const CALLED_BY: &str = " < ";
 /// The most names and bytes of texts that are kept; beyond it, they are made again.
 const MAX_NAMES: usize = 1 << 18;
-const MAX_TEXT: usize = 64 << 20;
+const MAX_TEXTS: usize = 64 << 20;
+/// The longest name of a function, and the longest text of a stack, in bytes. Longer ones are cut.
+const MAX_NAME: usize = 512;
+const MAX_TEXT: usize = 16 << 10;
 
 /// Names the functions on the call stacks of one process.
 #[derive(Default)]
@@ -26,8 +29,15 @@ pub struct CallStackNames {
     modules: HashMap<HostModuleId, Option<ElfCode>>,
     names: HashMap<FrameAddress, Arc<str>>,
     perf_map: Option<PerfMap>,
-    texts: NumberMap<CallStackId, Arc<str>>,
+    texts: NumberMap<CallStackId, StackText>,
     text_bytes: usize,
+}
+
+/// The text of a stack.
+struct StackText {
+    text: Arc<str>,
+    /// Whether all frames outside of modules have names.
+    has_names: bool,
 }
 
 impl std::fmt::Debug for CallStackNames {
@@ -36,33 +46,53 @@ impl std::fmt::Debug for CallStackNames {
     }
 }
 
+/// Reads a map for perf; the number of its functions. For tests with foreign bytes.
+#[doc(hidden)]
+pub fn read_perf_map(bytes: &[u8]) -> usize {
+    perf_map::count(bytes)
+}
+
 impl CallStackNames {
     /// The functions of a stack, innermost first, with [`CALLED_BY`] between them; `None` if the stack is unknown.
     pub fn text(&mut self, metadata: &Metadata, id: CallStackId) -> Option<Arc<str>> {
-        if let Some(text) = self.texts.get(&id) {
-            return Some(text.clone());
+        // A map for perf grows while the program runs.
+        if let Some(known) = self.texts.get(&id)
+            && (known.has_names || !self.perf_map.as_ref().is_some_and(PerfMap::has_grown))
+        {
+            return Some(known.text.clone());
         }
         let frames = metadata.call_stacks.get(&id)?;
         let mut text = String::new();
+        let mut has_names = true;
         for frame in frames {
+            let (name, is_final) = self.name(metadata, *frame);
+            has_names &= is_final;
+            if text.len() + CALLED_BY.len() + name.len() > MAX_TEXT {
+                break;
+            }
             if !text.is_empty() {
                 text.push_str(CALLED_BY);
             }
-            text.push_str(&self.name(metadata, *frame));
+            text.push_str(&name);
         }
-        if self.text_bytes + text.len() > MAX_TEXT {
+        if self.text_bytes + text.len() > MAX_TEXTS {
             self.texts.clear();
             self.text_bytes = 0;
         }
         self.text_bytes += text.len();
         let text: Arc<str> = text.into();
-        self.texts.insert(id, text.clone());
+        let known = StackText {
+            text: text.clone(),
+            has_names,
+        };
+        self.texts.insert(id, known);
         Some(text)
     }
 
-    fn name(&mut self, metadata: &Metadata, frame: FrameAddress) -> Arc<str> {
+    /// The name of a frame, and whether it stays so.
+    fn name(&mut self, metadata: &Metadata, frame: FrameAddress) -> (Arc<str>, bool) {
         if let Some(name) = self.names.get(&frame) {
-            return name.clone();
+            return (name.clone(), true);
         }
         if self.names.len() >= MAX_NAMES {
             self.names.clear();
@@ -70,12 +100,12 @@ impl CallStackNames {
         let (name, is_found) = self.find(metadata, frame);
         // The name of a frame stands between separators.
         let name = printable(&name).replace(CALLED_BY, "<");
-        let name: Arc<str> = name.into();
-        // A map for perf grows while the program runs.
-        if is_found || frame.module().is_some() {
+        let name: Arc<str> = name[..name.floor_char_boundary(name.len().min(MAX_NAME))].into();
+        let is_final = is_found || frame.module().is_some();
+        if is_final {
             self.names.insert(frame, name.clone());
         }
-        name
+        (name, is_final)
     }
 
     /// The name of a frame, and whether it is that of a function.

@@ -45,10 +45,17 @@ impl PerfMap {
 
     /// The name of the function at `address`. What was added to the map is read if the address is in no known function.
     pub fn name(&mut self, address: u64) -> Option<&str> {
-        if self.find(address).is_none() {
+        if self.find(address).is_none() && self.has_grown() {
             self.read_on();
         }
         self.find(address)
+    }
+
+    /// Whether there is more in the map than was read.
+    pub fn has_grown(&self) -> bool {
+        let path = self.path.as_ref();
+        path.and_then(|path| std::fs::metadata(path).ok())
+            .is_some_and(|file| file.len() > self.read && self.read < MAX_BYTES)
     }
 
     fn find(&self, address: u64) -> Option<&str> {
@@ -86,6 +93,13 @@ impl PerfMap {
             }
         }
     }
+}
+
+/// The number of functions of a map.
+pub(super) fn count(bytes: &[u8]) -> usize {
+    let mut map = PerfMap::default();
+    map.read_lines(bytes);
+    map.functions.len()
 }
 
 /// The address, size and name in a line.

@@ -13,6 +13,9 @@ use super::work::ContextApi;
 use crate::model::{Call, EventId, Function, STACK, Value};
 use gputrail_record::Domain;
 
+/// Maximum number of bytes of call stacks that are interned.
+const MAX_STACK_BYTES: usize = 64 << 20;
+
 /// The API of a domain, as Perfetto names it.
 fn gpu_api(domain: Domain) -> Option<GpuApi> {
     match domain {
@@ -49,9 +52,20 @@ struct KnownFunction {
 }
 
 /// The functions that have been called, by index.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SentFunctions {
     known: Vec<Option<KnownFunction>>,
+    /// Bytes of call stacks that may still get a number; others are written in full.
+    room_for_stacks: usize,
+}
+
+impl Default for SentFunctions {
+    fn default() -> SentFunctions {
+        SentFunctions {
+            known: Vec::new(),
+            room_for_stacks: MAX_STACK_BYTES,
+        }
+    }
 }
 
 impl SentFunctions {
@@ -80,9 +94,9 @@ impl SentFunctions {
             .filter(|heading| bare && track.knows_heading(heading));
         let Some(heading) = heading else {
             let stack = function.stack.and_then(|place| call.arguments.get(place));
-            let stack = stack
-                .and_then(Value::as_text)
-                .and_then(|text| names.intern(text));
+            let stack = stack.and_then(Value::as_text);
+            let room = &mut self.room_for_stacks;
+            let stack = stack.and_then(|text| names.intern_within(text, room));
             return function.write(packets, (names, words), track, call, stack);
         };
         let api = function.api;
