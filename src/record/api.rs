@@ -84,7 +84,7 @@ pub struct Api {
     pub return_code: i32,
     /// The function.
     pub operation: Operation,
-    /// The call stack of the host, in captures of `gputrail record --call-stacks`; otherwise none.
+    /// The call stack of the host, if `gputrail record --call-stacks` records the process; otherwise none.
     pub stack: CallStackId,
 }
 record!(Api, Kind::API, 64);

@@ -50,6 +50,7 @@ type Generation = (u64, u64);
 pub(super) struct LoadedModules {
     modules: Vec<LoadedModule>,
     generation: Option<Generation>,
+    /// The names of modules that were unloaded, by path and build id.
     ids: HashMap<(Box<[u8]>, Box<[u8]>), HostModuleId>,
     /// The place of this library, if it is one.
     own: Option<usize>,
@@ -68,20 +69,31 @@ impl LoadedModules {
         let Some(list) = with_loader(list) else {
             return false;
         };
+        let mut new = list.modules;
+        new.sort_by_key(|module| module.code.start);
+        new.dedup_by_key(|module| module.code.start);
+        let mut is_known = vec![false; new.len()];
         for module in self.modules.drain(..) {
-            unwinder.remove_module(module.code.start);
-            if module.id.is_some() {
-                self.ids.insert((module.path, module.build_id), module.id);
+            let place = new.binary_search_by_key(&module.code.start, |module| module.code.start);
+            match place {
+                Ok(place) if new[place].is(&module) => {
+                    is_known[place] = true;
+                    new[place].id = module.id;
+                }
+                _ => {
+                    unwinder.remove_module(module.code.start);
+                    if module.id.is_some() {
+                        self.ids.insert((module.path, module.build_id), module.id);
+                    }
+                }
             }
         }
-        self.modules = list.modules;
-        self.modules.sort_by_key(|module| module.code.start);
-        self.modules.dedup_by_key(|module| module.code.start);
-        for module in &mut self.modules {
+        for (module, _) in new.iter_mut().zip(is_known).filter(|(_, known)| !known) {
             let key = (module.path.clone(), module.build_id.clone());
             module.id = self.ids.get(&key).copied().unwrap_or_default();
             unwinder.add_module(module.for_unwinding());
         }
+        self.modules = new;
         self.generation = Some(list.generation);
         let own = self.at(with_loader::<()> as *const () as u64);
         // In a program that this code is linked with, stacks begin in this code.
@@ -117,6 +129,13 @@ impl LoadedModules {
 }
 
 impl LoadedModule {
+    /// Whether it is the same file at the same place.
+    fn is(&self, other: &LoadedModule) -> bool {
+        (&self.code, self.bias, &self.frame_header)
+            == (&other.code, other.bias, &other.frame_header)
+            && (&self.path, &self.build_id) == (&other.path, &other.build_id)
+    }
+
     #[cold]
     fn name(&self, names: &Names) -> HostModuleId {
         let digits = self.build_id.iter().map(|byte| format!("{byte:02x}"));
