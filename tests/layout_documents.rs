@@ -71,6 +71,7 @@ macro_rules! records {
                 include_str!("../src/record/agent_attribute.rs"),
                 include_str!("../src/record/annotation.rs"),
                 include_str!("../src/record/api.rs"),
+                include_str!("../src/record/call_stack.rs"),
                 include_str!("../src/record/child.rs"),
                 include_str!("../src/record/clock.rs"),
                 include_str!("../src/record/counter.rs"),

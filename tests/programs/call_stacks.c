@@ -40,6 +40,7 @@ static ucontext_t before, fiber;
 
 __attribute__((noinline)) void on_fiber(void) {
     fill(4);
+    __asm__ volatile("" ::: "memory");
 }
 
 static void run_thread(size_t bytes, int value) {

@@ -187,6 +187,9 @@ fn bytes(range: Range<u64>) -> UnwindSection {
 /// Threads that are in the loader, and, in steps of [`FORKING`], threads that fork.
 static IN_LOADER: AtomicU32 = AtomicU32::new(0);
 const FORKING: u32 = 1 << 16;
+/// How often a thread that forks looks whether the others have left. The list is read in less time, unless its memory comes
+/// from an allocator that the thread has locked for the fork.
+const PATIENCE: u32 = 1 << 16;
 
 /// Calls `work`, which takes the loader's lock, unless a thread forks.
 fn with_loader<R>(work: fn() -> R) -> Option<R> {
@@ -205,7 +208,10 @@ fn with_loader<R>(work: fn() -> R) -> Option<R> {
 
 extern "C" fn before_fork() {
     IN_LOADER.fetch_add(FORKING, Ordering::AcqRel);
-    while IN_LOADER.load(Ordering::Acquire) % FORKING != 0 {
+    for _ in 0..PATIENCE {
+        if IN_LOADER.load(Ordering::Acquire) % FORKING == 0 {
+            break;
+        }
         std::thread::yield_now();
     }
 }
