@@ -3,8 +3,10 @@
 
 mod callee;
 mod frame;
+mod named;
 
 pub use callee::Callee;
+pub use named::name_of;
 
 use gputrail_tool::program;
 use std::borrow::Cow;

@@ -14,7 +14,7 @@
 //! | current context | in a callback, the call's; otherwise none |
 //! | block, grid | workgroup, number of workgroups. A block size that the runtime chose and does not report is 1 |
 //! | shared memory, local memory | local memory, private memory |
-//! | time | nanoseconds of CLOCK_BOOTTIME, of host and devices. `gputrail demo` begins at that clock and runs faster or slower; `cuptiGetTimestamp` does not follow it |
+//! | time | nanoseconds of CLOCK_REALTIME, of host and devices; when that clock is set, times go on without a jump ([`clock`]). `gputrail demo` begins at that clock and runs faster or slower; `cuptiGetTimestamp` does not follow it |
 //! | correlation id | the low 32 bits of gputrail's |
 //!
 //! # Functions
@@ -25,7 +25,7 @@
 //!
 //! | function | here | statuses |
 //! |---|---|---|
-//! | `cuptiGetVersion` | 12 | |
+//! | `cuptiGetVersion` | 12 for the layout of CUDA 10.0, and those of CUDA 11.8, 12.9 and 13.5: 18, 28, 130500 | |
 //! | `cuptiGetResultString` | a text of gputrail's own | `INVALID_PARAMETER`: no status |
 //! | `cuptiGetLastError` | of the calling thread | |
 //! | `cuptiGetTimestamp` | the clock of records | |
@@ -65,9 +65,11 @@
 mod activity;
 mod callback;
 mod callback_data;
+mod clock;
 mod counting;
 mod domain;
 mod event;
+mod layout;
 #[cfg(test)]
 mod layouts;
 mod load;
@@ -86,9 +88,6 @@ use objects::{CUcontext, CUstream};
 use place::Place;
 use result::{Answer, CUptiResult, api};
 
-/// The version of the API: that of CUDA 10.0.
-const API_VERSION: u32 = 12;
-
 /// Runs a function of the API that needs gputrail.
 fn with_gputrail(work: impl FnOnce() -> Answer) -> CUptiResult {
     api(|| {
@@ -97,7 +96,7 @@ fn with_gputrail(work: impl FnOnce() -> Answer) -> CUptiResult {
     })
 }
 
-/// The version of the API.
+/// The version of the API, that of the library's [`layout`].
 ///
 /// # Safety
 ///
@@ -106,7 +105,7 @@ fn with_gputrail(work: impl FnOnce() -> Answer) -> CUptiResult {
 pub unsafe extern "C" fn cuptiGetVersion(version: *mut u32) -> CUptiResult {
     api(|| {
         // SAFETY: `version` is null or a place for a number.
-        unsafe { Place::new(version) }?.put(API_VERSION);
+        unsafe { Place::new(version) }?.put(layout::layout().version());
         Ok(())
     })
 }
@@ -146,7 +145,7 @@ pub unsafe extern "C" fn cuptiGetTimestamp(timestamp: *mut u64) -> CUptiResult {
     with_gputrail(|| {
         // SAFETY: `timestamp` is null or a place for a number.
         let place = unsafe { Place::new(timestamp) }?;
-        place.put(to_nanos(now())?.0);
+        place.put(clock::told(to_nanos(now())?.0));
         Ok(())
     })
 }

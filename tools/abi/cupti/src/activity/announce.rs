@@ -4,7 +4,7 @@
 use super::kind::ActivityKind;
 use super::links;
 use super::record::{
-    self, ActivityRecord, Device2, DeviceAttribute, Function, Name, ObjectId, object,
+    self, ActivityRecord, Device, DeviceAttribute, Function, Name, ObjectId, object,
 };
 use super::sink;
 use crate::{objects, text};
@@ -132,7 +132,7 @@ fn word(number: u64) -> u32 {
 fn device(agent: Agent) {
     use AgentAttributeKind as Kind;
     let of = |what| word(attribute(agent.id, what));
-    let mut record = Device2::blank();
+    let mut record = Device::blank();
     record.flags = u32::from(agent.kind != AgentKind::CPU);
     // Kilobytes per second, and kilohertz.
     record.global_memory_bandwidth = attribute(agent.id, Kind::MEMORY_BANDWIDTH) / 1000;
@@ -164,6 +164,9 @@ fn device(agent: Agent) {
     record.ecc_enabled = of(Kind::ECC);
     record.uuid = links::uuid(&agent);
     record.name = text::of_string(agent.name);
+    record.is_cuda_visible = 1;
+    // No device is a part of one.
+    (record.gpu_instance_id, record.compute_instance_id) = (u32::MAX, u32::MAX);
     sink::put(&record);
 }
 
@@ -201,6 +204,7 @@ fn context(context: Context) {
     let mut record = record::Context::blank();
     record.context_id = context.id.0;
     record.device_id = objects::device_of(context.agent).unwrap_or(u32::MAX);
+    record.process_id = std::process::id().into();
     sink::put(&record);
 }
 

@@ -25,6 +25,7 @@ pub use service::last_words;
 pub use sink::put;
 pub use translate::correlation;
 
+use crate::layout;
 use crate::load::prepared;
 use crate::objects::{self, CUcontext, CUdevice};
 use crate::place::{Place, write_attribute};
@@ -127,11 +128,13 @@ pub unsafe extern "C" fn cuptiActivityGetNextRecord(
         let place = unsafe { Place::new(record) }?;
         let buffer = NonNull::new(buffer).ok_or(CUptiResult::INVALID_PARAMETER)?;
         let previous = place.get();
+        let layout = layout::layout();
         let bytes_of = |at: usize| {
             let whole = at.is_multiple_of(sink::ALIGNMENT) && size.saturating_sub(at) >= 8;
             // SAFETY: within the buffer, where a record begins with its kind.
             let kind = whole.then(|| unsafe { buffer.add(at).cast::<u32>().read_unaligned() })?;
-            record::size_of_kind(ActivityKind(kind)).filter(|bytes| size - at >= *bytes)
+            let bytes = record::size_of_kind(ActivityKind(kind), layout);
+            bytes.filter(|bytes| size - at >= *bytes)
         };
         let next = if previous.is_null() {
             0

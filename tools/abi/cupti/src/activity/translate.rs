@@ -5,7 +5,7 @@ use super::environment::Environments;
 use super::kind::ActivityKind;
 use super::markers::Markers;
 use super::memory::Allocations;
-use super::record::{self, ActivityRecord, CdpKernel, Kernel4, object};
+use super::record::{self, ActivityRecord, CdpKernel, Kernel, object};
 use super::sink;
 use super::wanted::{self, is_anywhere, is_in};
 use crate::objects::{self, stream_id};
@@ -121,7 +121,7 @@ impl Translator {
     }
 
     fn dispatch(&mut self, kind: ActivityKind, kernel: &KernelDispatch, times: WorkTimes) {
-        let mut record = Kernel4::blank();
+        let mut record = Kernel::blank();
         let work = &kernel.work;
         record.kind = kind.0;
         record.cache_config = kernel.cache_requested & 0xf | kernel.cache_executed << 4;
@@ -139,6 +139,7 @@ impl Translator {
         record.dynamic_shared_memory = signed(kernel.dynamic_local_memory);
         record.local_memory_per_thread = kernel.private_memory;
         record.local_memory_total = kernel.private_memory_total.try_into().unwrap_or(u32::MAX);
+        record.local_memory_total_v2 = kernel.private_memory_total;
         record.correlation_id = correlation(work.correlation);
         record.grid_id = kernel.grid_id;
         record.name = name(kernel);
@@ -228,6 +229,7 @@ impl Translator {
             record.context_id = work.context.0;
             record.stream_id = stream_id(work.stream, work.queue);
             record.correlation_id = correlation(work.correlation);
+            record.copy_count = 1;
             sink::put(&record);
         }
     }
@@ -237,7 +239,7 @@ impl Translator {
         if !is_anywhere(ActivityKind::UNIFIED_MEMORY_COUNTER) {
             return;
         }
-        let mut record = record::UnifiedMemoryCounter2::blank();
+        let mut record = record::UnifiedMemoryCounter::blank();
         // CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD, _DTOH, _DTOD
         record.counter_kind = match copy.transfer {
             TransferKind::HOST_TO_DEVICE => 1,
@@ -276,7 +278,7 @@ impl Translator {
         if !is_anywhere(ActivityKind::UNIFIED_MEMORY_COUNTER) {
             return;
         }
-        let mut record = record::UnifiedMemoryCounter2::blank();
+        let mut record = record::UnifiedMemoryCounter::blank();
         record.counter_kind = counter.what.0.into();
         record.value = counter.value;
         (record.start, record.end) = (counter.start.0, counter.end.0);
