@@ -2,6 +2,7 @@
 //! and let no panic out.
 
 mod callee;
+pub mod calls;
 mod frame;
 mod named;
 
