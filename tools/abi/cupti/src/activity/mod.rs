@@ -20,7 +20,7 @@ mod wanted;
 
 pub use kind::ActivityKind;
 #[cfg(test)]
-pub use record::fields;
+pub use record::{Field, fields};
 pub use service::last_words;
 pub use sink::put;
 pub use translate::correlation;

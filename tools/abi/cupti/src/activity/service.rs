@@ -3,6 +3,7 @@
 use super::kind::ActivityKind;
 use super::translate::Translator;
 use super::{announce, directives, extension, sink, wanted};
+use crate::objects;
 use crate::result::{Answer, CUptiResult};
 use gputrail_abi::lock;
 use gputrail_buffer::QueuePlace;
@@ -16,7 +17,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// The kinds of gputrail's records, each with the kinds of CUPTI's that are made from it. Those of calls come first: external
 /// ids need them.
-const SOURCES: [(Kind, &[ActivityKind]); 12] = [
+const SOURCES: [(Kind, &[ActivityKind]); 13] = [
     (Kind::API, &[ActivityKind::DRIVER, ActivityKind::RUNTIME]),
     (
         Kind::KERNEL_DISPATCH,
@@ -51,6 +52,8 @@ const SOURCES: [(Kind, &[ActivityKind]); 12] = [
         &[ActivityKind::UNIFIED_MEMORY_COUNTER],
     ),
     (Kind::PREEMPTION, &[ActivityKind::PREEMPTION]),
+    // Whether a call of OpenCL waits for its work decides as which one of the runtime it appears.
+    (Kind::ARGUMENTS, &[ActivityKind::RUNTIME]),
 ];
 
 /// Kinds whose records are made from what the process knows, without records of gputrail's.
@@ -240,6 +243,10 @@ pub fn flush(forced: bool) -> Answer {
         service.flush(forced)?;
     }
     extension::flush(forced);
+    if wanted::is_anywhere(ActivityKind::DEVICE) {
+        // Devices are there before the program has used one.
+        objects::any_agents()?;
+    }
     announce::new_objects(wanted::anywhere(), true);
     sink::flush();
     Ok(())

@@ -8,16 +8,18 @@ use super::memory::Allocations;
 use super::record::{self, ActivityRecord, CdpKernel, Kernel, object};
 use super::sink;
 use super::wanted::{self, is_anywhere, is_in};
+use crate::domain::{self, CallbackDomain};
 use crate::objects::{self, stream_id};
-use crate::{callback, text};
+use crate::{cuda, text};
 use core::ffi::c_char;
+use gputrail_abi::calls::Arguments;
 use gputrail_record::{
-    AgentId, Allocation, Api, ChildKernel, CorrelationId, Environment, ExternalCorrelation, Header,
-    KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind, MemorySet, Nanos, Overhead,
-    OverheadKind, Preemption, RecordRef, Synchronization, SynchronizationType, TransferKind,
-    Unfinished, UnifiedMemoryCounter, WorkHeader, WorkId,
+    AgentId, Allocation, Api, ChildKernel, CorrelationId, Domain, Environment, ExternalCorrelation,
+    Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind, MemorySet, Nanos,
+    Overhead, OverheadKind, Preemption, RecordRef, Synchronization, SynchronizationType,
+    TransferKind, Unfinished, UnifiedMemoryCounter, WorkHeader, WorkId,
 };
-use gputrail_tool::{Batch, WorkTimes};
+use gputrail_tool::{Batch, WorkTimes, arguments_of_record};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,6 +38,8 @@ pub struct Translator {
     allocations: Allocations,
     markers: Markers,
     environments: Environments,
+    /// The arguments of a call whose record comes next.
+    arguments: Option<(CorrelationId, Arguments)>,
 }
 
 /// The low half of a correlation id, as callbacks have it too.
@@ -59,7 +63,8 @@ impl Translator {
             return;
         }
         match record.kind() {
-            Kind::API => each(record, |call: &Api| put_call(call)),
+            Kind::ARGUMENTS => self.keep_arguments(record),
+            Kind::API => each(record, |call: &Api| self.call(call)),
             Kind::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
                 self.kernel(kernel, times(record))
             }),
@@ -89,6 +94,44 @@ impl Translator {
             }),
             Kind::PREEMPTION => each(record, |one: &Preemption| put_preemption(one)),
             _ => {}
+        }
+    }
+
+    /// Keeps the arguments of the call whose record comes next.
+    fn keep_arguments(&mut self, record: RecordRef<'_>) {
+        self.arguments = None;
+        let Some(head) = record.read::<gputrail_record::Arguments>() else {
+            return;
+        };
+        let shown = cuda::shown(CallbackDomain::RUNTIME_API, head.operation);
+        if let (Some(shown), Ok(kept)) = (shown, arguments_of_record(record)) {
+            let values = shown.recorded(kept.map(|one| (one.name(), one.value())));
+            self.arguments = Some((head.correlation, values));
+        }
+    }
+
+    /// Calls of OpenCL are the driver's, under gputrail's ids, and the runtime's, where it has a function that does the same. Those of
+    /// the simulated GPU's runtime are the runtime's, under gputrail's ids.
+    fn call(&mut self, call: &Api) {
+        announce::thread(call.thread);
+        let own = match call.operation.domain {
+            Domain::OPENCL => ActivityKind::DRIVER,
+            Domain::SIM => ActivityKind::RUNTIME,
+            _ => return,
+        };
+        if is_anywhere(own) {
+            let id = domain::FIRST + u32::from(call.operation.number);
+            put_api(call, own, id, call.return_code as u32);
+        }
+        if own == ActivityKind::DRIVER
+            && is_anywhere(ActivityKind::RUNTIME)
+            && let Some(shown) = cuda::shown(CallbackDomain::RUNTIME_API, call.operation)
+        {
+            let kept = self.arguments.take();
+            let kept = kept.filter(|(correlation, _)| *correlation == call.correlation);
+            let arguments = kept.map_or_else(|| shown.recorded(std::iter::empty()), |kept| kept.1);
+            let status = cuda::status(call.return_code);
+            put_api(call, ActivityKind::RUNTIME, shown.id(&arguments), status);
         }
     }
 
@@ -365,19 +408,15 @@ fn copy_kind(transfer: TransferKind) -> Option<u8> {
     })
 }
 
-fn put_call(call: &Api) {
-    announce::thread(call.thread);
-    let call_of = callback::activity(call.operation);
-    let Some((kind, cbid)) = call_of.filter(|(kind, _)| is_anywhere(*kind)) else {
-        return;
-    };
+/// The record of a call under one id.
+fn put_api(call: &Api, kind: ActivityKind, cbid: u32, status: u32) {
     let mut record = record::Api::blank();
     (record.kind, record.cbid) = (kind.0, cbid);
     (record.start, record.end) = (call.start.0, call.end.0);
     record.process_id = std::process::id();
     record.thread_id = call.thread.0;
     record.correlation_id = correlation(call.correlation);
-    record.return_value = call.return_code as u32;
+    record.return_value = status;
     sink::put(&record);
 }
 
