@@ -3,6 +3,7 @@
 //! A buffer of gputrail is translated on the thread that delivers it ([`translate`]), into the program's buffers ([`sink`]).
 
 mod announce;
+mod created;
 mod directives;
 mod environment;
 mod extension;
@@ -12,11 +13,13 @@ mod markers;
 mod memory;
 mod openacc;
 mod openmp;
+mod order;
 pub mod record;
 mod service;
 mod sink;
 mod translate;
-mod wanted;
+mod unified;
+pub mod wanted;
 
 pub use kind::ActivityKind;
 #[cfg(test)]
@@ -33,7 +36,7 @@ use crate::result::{Answer, CUptiResult, api};
 use crate::with_gputrail;
 use core::ffi::c_int;
 use gputrail_abi::lock;
-use gputrail_record::{AgentKind, ExternalId, ExternalKind, UnifiedMemoryCounterKind};
+use gputrail_record::{AgentKind, ExternalId, ExternalKind};
 use gputrail_tool::{self as tool, Attributes, ThreadIds, external};
 use sink::{Complete, Request};
 use std::ptr::NonNull;
@@ -282,63 +285,6 @@ pub extern "C" fn cuptiActivityEnableLatencyTimestamps(enable: u8) -> CUptiResul
             .set();
         }
         translate::LATENCY.store(enable != 0, Ordering::Relaxed);
-        Ok(())
-    })
-}
-
-/// `CUpti_ActivityUnifiedMemoryCounterConfig`
-#[derive(Copy, Clone)]
-#[repr(C)]
-pub struct UnifiedMemoryConfig {
-    scope: u32,
-    kind: u32,
-    device: u32,
-    enable: u32,
-}
-
-/// Says which counters of unified memory there are records of.
-///
-/// # Safety
-///
-/// `configs` is null or leads to `count` structures.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiActivityConfigureUnifiedMemoryCounter(
-    configs: *const UnifiedMemoryConfig,
-    count: u32,
-) -> CUptiResult {
-    with_gputrail(|| {
-        if configs.is_null() || !configs.is_aligned() || count == 0 {
-            return Err(CUptiResult::INVALID_PARAMETER);
-        }
-        // SAFETY: `configs` is neither null nor misaligned, and leads to `count` structures, which the program leaves alone
-        // during the call.
-        let configs = unsafe { std::slice::from_raw_parts(configs, count as usize) };
-        let known = |config: &UnifiedMemoryConfig| {
-            matches!(config.scope, 1 | 2) && matches!(config.kind, 1..=8) && config.enable <= 1
-        };
-        if !configs.iter().all(known) {
-            return Err(CUptiResult::INVALID_PARAMETER);
-        }
-        for config in configs {
-            // CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE
-            let agent = match config.scope {
-                1 => {
-                    let device = config.device as CUdevice;
-                    Some(objects::agent(device).map_err(|_| CUptiResult::INVALID_PARAMETER)?)
-                }
-                _ => None,
-            };
-            // Migrations are copies of gputrail's, which are told with the kind.
-            if let 3..=7 = config.kind {
-                let counter = UnifiedMemoryCounterKind(config.kind as u8);
-                tool::configure_unified_memory(agent, counter, config.enable == 1).map_err(
-                    |error| match error.status {
-                        tool::Status::ATTRIBUTES_LOCKED => CUptiResult::UM_PROFILING_NOT_SUPPORTED,
-                        _ => error.into(),
-                    },
-                )?;
-            }
-        }
         Ok(())
     })
 }

@@ -2,7 +2,7 @@
 
 use super::kind::ActivityKind;
 use super::translate::Translator;
-use super::{announce, directives, extension, sink, wanted};
+use super::{announce, created, directives, extension, sink, wanted};
 use crate::objects;
 use crate::result::{Answer, CUptiResult};
 use gputrail_abi::lock;
@@ -99,9 +99,14 @@ pub fn existing() -> Option<Arc<Service>> {
 /// Ends the service. What has been recorded is delivered.
 pub fn finish() {
     let service = lock(&SERVICE).take();
-    drop(service);
+    if let Some(service) = service {
+        let translator = service.translator.clone();
+        drop(service);
+        lock(&translator).flush(false);
+    }
     wanted::forget();
     announce::forget();
+    created::finish();
 }
 
 /// Enables or disables a kind, in one context or in all.
@@ -169,10 +174,14 @@ impl Service {
         if !on && wanted::is_anywhere(kind) {
             // What has been recorded is told as long as its kind is wanted.
             let _ = self.buffer.flush();
+            lock(&self.translator).flush(false);
+        }
+        if on && kind == ActivityKind::STREAM {
+            created::watch()?;
         }
         let _enabling = lock(&self.enabling);
         // A kind is wanted before records of it come.
-        let enabled = wanted::set(kind, within, on);
+        let (enabled, _) = wanted::set(kind, within, Some(on));
         self.apply(&enabled)?;
         if let Some(context) = within {
             let of_contexts = |(source, of): &(Kind, &[ActivityKind])| {
@@ -255,6 +264,9 @@ pub fn flush(forced: bool) -> Answer {
 /// Puts what only gputrail knows into the program's buffer, which the program flushes: gputrail ends before.
 pub fn last_words() {
     if sink::is_registered() {
+        if let Some(service) = existing() {
+            lock(&service.translator).flush(false);
+        }
         extension::flush(false);
         announce::new_objects(wanted::anywhere(), true);
     }

@@ -5,8 +5,10 @@ use super::environment::Environments;
 use super::kind::ActivityKind;
 use super::markers::Markers;
 use super::memory::Allocations;
+use super::order::Order;
 use super::record::{self, ActivityRecord, CdpKernel, Kernel, object};
 use super::sink;
+use super::unified;
 use super::wanted::{self, is_anywhere, is_in};
 use crate::domain::{self, CallbackDomain};
 use crate::objects::{self, stream_id};
@@ -17,7 +19,7 @@ use gputrail_record::{
     AgentId, Allocation, Api, ChildKernel, CorrelationId, Domain, Environment, ExternalCorrelation,
     Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind, MemorySet, Nanos,
     Overhead, OverheadKind, Preemption, RecordRef, Synchronization, SynchronizationType,
-    TransferKind, Unfinished, UnifiedMemoryCounter, WorkHeader, WorkId,
+    TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind, WorkHeader, WorkId,
 };
 use gputrail_tool::{Batch, WorkTimes, arguments_of_record};
 use std::collections::HashMap;
@@ -38,6 +40,7 @@ pub struct Translator {
     allocations: Allocations,
     markers: Markers,
     environments: Environments,
+    order: Order,
     /// The arguments of a call whose record comes next.
     arguments: Option<(CorrelationId, Arguments)>,
 }
@@ -64,7 +67,10 @@ impl Translator {
         }
         match record.kind() {
             Kind::ARGUMENTS => self.keep_arguments(record),
-            Kind::API => each(record, |call: &Api| self.call(call)),
+            Kind::API => each(record, |call: &Api| {
+                self.call(call);
+                self.order.called(call.correlation);
+            }),
             Kind::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
                 self.kernel(kernel, times(record))
             }),
@@ -77,7 +83,7 @@ impl Translator {
                     self.allocations.add(one);
                 }
             }),
-            Kind::SYNCHRONIZATION => each(record, |one: &Synchronization| put_wait(one)),
+            Kind::SYNCHRONIZATION => each(record, |one: &Synchronization| self.wait(one)),
             Kind::CHILD_KERNEL => each(record, |child: &ChildKernel| {
                 self.children.insert(child.work, *child);
             }),
@@ -194,7 +200,7 @@ impl Translator {
             _ => 0,
         };
         record.shared_memory_executed = kernel.executed_local_memory;
-        sink::put(&record);
+        self.order.put(work.correlation, record);
     }
 
     fn child(&mut self, kernel: &KernelDispatch, times: WorkTimes, child: &ChildKernel) {
@@ -224,7 +230,7 @@ impl Translator {
             record.parent_block_z,
         ] = child.parent_workgroup;
         record.name = name(kernel);
-        sink::put(&record);
+        self.order.put(work.correlation, record);
     }
 
     fn copy(&mut self, copy: &MemoryCopy, times: WorkTimes) {
@@ -260,7 +266,7 @@ impl Translator {
             record.src_context_id = copy.source_context.0;
             record.dst_context_id = copy.destination_context.0;
             record.correlation_id = correlation(work.correlation);
-            sink::put(&record);
+            self.order.put(work.correlation, record);
         } else if is_in(ActivityKind::MEMCPY, work.context) {
             let mut record = record::Memcpy::blank();
             (record.copy_kind, record.flags) = (kind, flags);
@@ -273,7 +279,7 @@ impl Translator {
             record.stream_id = stream_id(work.stream, work.queue);
             record.correlation_id = correlation(work.correlation);
             record.copy_count = 1;
-            sink::put(&record);
+            self.order.put(work.correlation, record);
         }
     }
 
@@ -282,20 +288,26 @@ impl Translator {
         if !is_anywhere(ActivityKind::UNIFIED_MEMORY_COUNTER) {
             return;
         }
-        let mut record = record::UnifiedMemoryCounter::blank();
         // CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD, _DTOH, _DTOD
-        record.counter_kind = match copy.transfer {
+        let kind = match copy.transfer {
             TransferKind::HOST_TO_DEVICE => 1,
             TransferKind::DEVICE_TO_HOST => 2,
             _ => 8,
         };
+        let (source, destination) = (copy.source_agent, copy.destination_agent);
+        if !unified::is_enabled(kind, [source, destination]) {
+            return;
+        }
+        let mut record = record::UnifiedMemoryCounter::blank();
+        record.counter_kind = kind;
         record.value = copy.bytes;
         (record.start, record.end) = (times.start.0, times.end.0);
         record.address = copy.source_address;
-        record.src_id = self.device(copy.source_agent);
-        record.dst_id = self.device(copy.destination_agent);
+        (record.src_id, record.dst_id) = (self.device(source), self.device(destination));
         record.stream_id = stream_id(copy.work.stream, copy.work.queue);
         record.process_id = std::process::id();
+        // Pages move since somebody accesses them: CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_COHERENCE
+        record.flags = 2;
         sink::put(&record);
     }
 
@@ -314,7 +326,7 @@ impl Translator {
         // CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC
         record.flags = u16::from(is_asynchronous(set.header));
         record.memory_kind = set.memory.0.into();
-        sink::put(&record);
+        self.order.put(work.correlation, record);
     }
 
     fn counter(&mut self, counter: &UnifiedMemoryCounter) {
@@ -323,18 +335,67 @@ impl Translator {
         }
         let mut record = record::UnifiedMemoryCounter::blank();
         record.counter_kind = counter.what.0.into();
-        record.value = counter.value;
+        record.value = match counter.what {
+            UnifiedMemoryCounterKind::HOST_PAGE_FAULT => unified::program_counter(),
+            _ => counter.value,
+        };
         (record.start, record.end) = (counter.start.0, counter.end.0);
         record.address = counter.address;
         record.src_id = self.device(counter.source_agent);
         record.dst_id = self.device(counter.destination_agent);
+        if counter.what == UnifiedMemoryCounterKind::THRASHING {
+            // The devices that access the memory by turns; the host has no number.
+            let devices = [record.src_id, record.dst_id];
+            let devices = devices.into_iter().filter(|device| *device != INVALID);
+            (record.src_id, record.dst_id) = (0, INVALID);
+            for device in devices {
+                record.src_id |= device;
+                if let Some(bits) = record.processors.get_mut(device as usize / 64) {
+                    *bits |= 1 << (device % 64);
+                }
+            }
+        }
         record.process_id = std::process::id();
         record.flags = counter.flags;
         sink::put(&record);
     }
 
+    /// A wait of the host, or a marker in a queue, which is an event.
+    fn wait(&mut self, one: &Synchronization) {
+        let work: &WorkHeader = &one.work;
+        let stream = stream_id(work.stream, work.queue);
+        match one.what {
+            SynchronizationType(what @ 1..=4)
+                if is_in(ActivityKind::SYNCHRONIZATION, work.context) =>
+            {
+                let mut record = record::Synchronization::blank();
+                record.r#type = what.into();
+                (record.start, record.end) = (work.enqueued.0, one.end.0);
+                record.correlation_id = correlation(work.correlation);
+                record.context_id = work.context.0;
+                record.stream_id = if stream == 0 { INVALID } else { stream };
+                record.cuda_event_id = if one.event.is_some() {
+                    one.event.0
+                } else {
+                    INVALID
+                };
+                self.order.put(work.correlation, record);
+            }
+            SynchronizationType::MARKER if is_in(ActivityKind::CUDA_EVENT, work.context) => {
+                let mut record = record::CudaEvent::blank();
+                record.correlation_id = correlation(work.correlation);
+                (record.context_id, record.stream_id) = (work.context.0, stream);
+                record.event_id = one.event.0;
+                record.device_id = self.device(work.agent);
+                self.order.put(work.correlation, record);
+            }
+            _ => {}
+        }
+    }
+
     /// Puts what waits for records that belong to it; `all`, also allocations that have not ended.
     pub fn flush(&mut self, all: bool) {
+        self.order.finish();
         self.environments.finish();
         if all {
             self.allocations.finish();
@@ -430,36 +491,6 @@ fn put_external(external: &ExternalCorrelation) {
     record.external_id = external.external.0;
     record.correlation_id = correlation(external.correlation);
     sink::put(&record);
-}
-
-/// A wait of the host, or a marker in a queue, which is an event.
-fn put_wait(one: &Synchronization) {
-    let work: &WorkHeader = &one.work;
-    let stream = stream_id(work.stream, work.queue);
-    match one.what {
-        SynchronizationType(what @ 1..=4) if is_in(ActivityKind::SYNCHRONIZATION, work.context) => {
-            let mut record = record::Synchronization::blank();
-            record.r#type = what.into();
-            (record.start, record.end) = (work.enqueued.0, one.end.0);
-            record.correlation_id = correlation(work.correlation);
-            record.context_id = work.context.0;
-            record.stream_id = if stream == 0 { INVALID } else { stream };
-            record.cuda_event_id = if one.event.is_some() {
-                one.event.0
-            } else {
-                INVALID
-            };
-            sink::put(&record);
-        }
-        SynchronizationType::MARKER if is_in(ActivityKind::CUDA_EVENT, work.context) => {
-            let mut record = record::CudaEvent::blank();
-            record.correlation_id = correlation(work.correlation);
-            (record.context_id, record.stream_id) = (work.context.0, stream);
-            record.event_id = one.event.0;
-            sink::put(&record);
-        }
-        _ => {}
-    }
 }
 
 fn put_overhead(overhead: &Overhead) {
