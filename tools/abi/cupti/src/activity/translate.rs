@@ -4,9 +4,10 @@ use super::announce;
 use super::environment::Environments;
 use super::kind::ActivityKind;
 use super::markers::Markers;
-use super::memory::Allocations;
+use super::memory::{self, Allocations};
 use super::order::Order;
 use super::record::{self, ActivityRecord, CdpKernel, Kernel, object};
+use super::selected;
 use super::sink;
 use super::unified;
 use super::wanted::{self, is_anywhere, is_in};
@@ -14,10 +15,11 @@ use crate::objects::{self, stream_id};
 use crate::{callback, text};
 use core::ffi::c_char;
 use gputrail_record::{
-    AgentId, Allocation, Api, ChildKernel, CorrelationId, Environment, ExternalCorrelation, Header,
-    KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind, MemorySet, Nanos, Overhead,
-    OverheadKind, Preemption, RecordRef, Synchronization, SynchronizationType, TransferKind,
-    Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind, WorkHeader, WorkId,
+    AgentId, Allocation, AllocationOperation, Api, ChildKernel, CorrelationId, Environment,
+    ExternalCorrelation, Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind,
+    MemorySet, Nanos, Overhead, OverheadKind, Preemption, RecordRef, Synchronization,
+    SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
+    WorkHeader, WorkId,
 };
 use gputrail_tool::{Batch, WorkTimes};
 use std::collections::HashMap;
@@ -74,6 +76,7 @@ impl Translator {
             }
             Kind::MEMORY_SET => each(record, |set: &MemorySet| self.set(set, times(record))),
             Kind::MEMORY_ALLOCATION => each(record, |one: &Allocation| {
+                self.memory(one);
                 if is_in(ActivityKind::MEMORY, one.context) {
                     self.allocations.add(one);
                 }
@@ -83,7 +86,10 @@ impl Translator {
                 self.children.insert(child.work, *child);
             }),
             Kind::EXTERNAL_CORRELATION => each(record, put_external),
-            Kind::OVERHEAD => each(record, |overhead: &Overhead| put_overhead(overhead)),
+            Kind::OVERHEAD => each(record, |overhead: &Overhead| {
+                put_overhead(overhead);
+                self.compilation(overhead);
+            }),
             Kind::MARKER => each(record, |marker: &Marker| self.markers.put(marker)),
             Kind::ENVIRONMENT => each(record, |reading: &Environment| {
                 if is_anywhere(ActivityKind::ENVIRONMENT) {
@@ -349,6 +355,48 @@ impl Translator {
         }
     }
 
+    /// An allocation or a release, each a record of its own.
+    fn memory(&mut self, one: &Allocation) {
+        // CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, _RELEASE
+        let operation = match one.operation {
+            AllocationOperation::ALLOCATE => 1,
+            AllocationOperation::FREE => 2,
+            _ => return,
+        };
+        if !is_in(ActivityKind::MEMORY2, one.context) {
+            return;
+        }
+        let mut record = record::Memory2::blank();
+        record.memory_operation_type = operation;
+        record.memory_kind = one.memory.0.into();
+        record.correlation_id = correlation(one.correlation);
+        (record.address, record.bytes) = (one.address, one.bytes);
+        record.timestamp = one.start.0;
+        record.process_id = std::process::id();
+        record.device_id = self.device(memory::agent_of(one));
+        record.context_id = one.context.0;
+        record.stream_id = INVALID;
+        self.order.put(one.correlation, record);
+    }
+
+    /// A program is compiled.
+    fn compilation(&mut self, overhead: &Overhead) {
+        let is_compilation = matches!(overhead.what, OverheadKind::COMPILATION | OverheadKind::JIT);
+        if !is_compilation || !is_anywhere(ActivityKind::JIT) {
+            return;
+        }
+        let mut record = record::Jit::blank();
+        // CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN, CUPTI_ACTIVITY_JIT_OPERATION_COMPILE
+        (record.entry_type, record.operation_type) = (1, 3);
+        record.device_id = self.device(overhead.agent);
+        (record.start, record.end) = (overhead.start.0, overhead.end.0);
+        record.correlation_id = correlation(overhead.correlation);
+        record.operation_correlation_id = overhead.correlation.0;
+        record.process_id = std::process::id();
+        record.thread_id = overhead.thread.0;
+        self.order.put(overhead.correlation, record);
+    }
+
     /// Puts what waits for records that belong to it; `all`, also allocations that have not ended.
     pub fn flush(&mut self, all: bool) {
         self.order.finish();
@@ -428,7 +476,8 @@ fn copy_kind(transfer: TransferKind) -> Option<u8> {
 fn put_call(call: &Api) {
     announce::thread(call.thread);
     let call_of = callback::activity(call.operation);
-    let Some((kind, cbid)) = call_of.filter(|(kind, _)| is_anywhere(*kind)) else {
+    let Some((kind, cbid)) = call_of.filter(|(kind, cbid)| selected::is_wanted(*kind, *cbid))
+    else {
         return;
     };
     let mut record = record::Api::blank();
