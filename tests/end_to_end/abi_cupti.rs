@@ -47,6 +47,19 @@ fn two_threads_use_cupti() {
     );
 }
 
+#[test]
+fn cuptis_records_have_the_order_and_the_fields_of_its_document() {
+    needs!(cuptis_records_have_the_order_and_the_fields_of_its_document:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = CUPTI.program(&dir, C, "tests/programs/abi/cupti_documents.c", true);
+    let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+    assert_eq!(
+        (ended.text().as_str(), ended.stderr.as_str()),
+        ("passed\n", "")
+    );
+}
+
 /// Runs a program that knows nothing of CUPTI with a tool of `examples/abi`: 20 kernels called `work`.
 fn preloaded(dir: &TestDir, tool: &str) -> Ended {
     let library = CUPTI.library(dir);
@@ -130,7 +143,7 @@ fn every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks() {
     let library = library.to_str().unwrap();
     let options = ["demo", "-q", "--steps", "1", "--tool", library];
     let options = [&options[..], &["--environment-period", "1ms"]].concat();
-    let ended = run(dir.gputrail(options).env("CUDA_INJECTION64_PATH", tool)).well();
+    let ended = run(dir.gputrail(options.iter()).env("CUDA_INJECTION64_PATH", &tool)).well();
     let text = ended.text();
     assert!(text.ends_with("passed\n"), "{text}");
     let kinds = [
@@ -143,8 +156,24 @@ fn every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks() {
     let resources = [1, 3, 4, 6, 7, 9, 10, 13, 15, 18, 19];
     let resources = resources.map(|id| format!("resource {id}: "));
     let waits = [1, 2].map(|id| format!("wait {id}: "));
-    for start in kinds.iter().chain(&domains).chain(&resources).chain(&waits) {
+    // The kinds of counters of unified memory.
+    let counters = [1, 2, 3, 4, 5, 6, 7].map(|kind| format!("counter {kind}: "));
+    let all = kinds.iter().chain(&domains).chain(&resources);
+    for start in all.chain(&waits).chain(&counters) {
         assert_eq!(lines(&text, start), 1, "{start}: {text}");
+    }
+    for without in ["2", "5"] {
+        let mut command = dir.gputrail(options.iter());
+        command
+            .env("CUDA_INJECTION64_PATH", &tool)
+            .env("WITHOUT_COUNTER", without);
+        let text = run(&mut command).well().text();
+        assert!(text.ends_with("passed\n"), "{text}");
+        for counter in &counters {
+            let is_off = *counter == format!("counter {without}: ");
+            let expected = usize::from(!is_off);
+            assert_eq!(lines(&text, counter), expected, "{counter}: {text}");
+        }
     }
 }
 

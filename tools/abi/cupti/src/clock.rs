@@ -1,9 +1,10 @@
-//! The clock of records: CLOCK_REALTIME, as NVIDIA documents it.
+//! The clock of records: CLOCK_REALTIME, as NVIDIA documents it, or that of the program ([`timestamp`]).
 //!
 //! gputrail's times are of CLOCK_BOOTTIME. Both clocks run at the same speed, and the distance between them changes only when somebody
 //! sets the time of day. It is measured once, so that the lengths of times between records are those that gputrail has
 //! measured.
 
+use crate::timestamp;
 use std::sync::LazyLock;
 
 /// How often the distance is measured: the shortest measurement is taken.
@@ -14,7 +15,7 @@ pub fn told(nanos: u64) -> u64 {
     static DISTANCE: LazyLock<i64> = LazyLock::new(distance);
     match nanos {
         0 => 0,
-        known => known.wrapping_add_signed(*DISTANCE),
+        known => timestamp::told(known).unwrap_or_else(|| known.wrapping_add_signed(*DISTANCE)),
     }
 }
 

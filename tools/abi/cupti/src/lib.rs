@@ -52,6 +52,11 @@
 //! | `cuptiActivityPushExternalCorrelationId`, `cuptiActivityPopExternalCorrelationId` | external ids of the process: recordings have them, too | `INVALID_PARAMETER`: a kind that is none; `QUEUE_EMPTY`; `MAX_LIMIT_REACHED` with 1024 ids |
 //! | `cuptiOpenACCInitialize`, `cuptiOpenMpInitialize` | have OpenACC's and OpenMP's runtimes tell what they do; the second returns 1, or 0 if nothing is taken | `INVALID_PARAMETER` |
 //! | `cuptiActivityEnableLatencyTimestamps` | | |
+//! | `cuptiActivityRegisterTimestampCallback` | the clock of records, and of `cuptiGetTimestamp`, may have any origin and speed; times between its readings are interpolated | `INVALID_PARAMETER` |
+//! | `cuptiActivityEnableDriverApi`, `cuptiActivityEnableRuntimeApi` | a function that is enabled is recorded without its kind, one that is disabled is not recorded with it; enabling or disabling the kind forgets that | `INVALID_PARAMETER`: an unknown id |
+//! | `cuptiGetGraphId`, `cuptiGetGraphExecId`, `cuptiGetGraphNodeId` | of the handles in `CUpti_GraphData`, which are numbers | `INVALID_PARAMETER` |
+//! | `cuptiPCSampling*`, `cuptiGetCubinCrc`, `cuptiGetSassToSourceCorrelation`, `cuptiRegisterComputeCrcCallback` | [`pc_sampling`] | |
+//! | `cuptiProfiler*` | no device has these counters: `cuptiProfilerDeviceSupported` says so | `NOT_SUPPORTED`; `INVALID_PARAMETER` |
 //! | `cuptiActivityConfigureUnifiedMemoryCounter` | kinds 3 to 7; the bytes that were moved always have records | `INVALID_PARAMETER`; `UM_PROFILING_NOT_SUPPORTED`: something is recorded or called back already |
 //! | `cuptiActivityConfigurePCSampling` | the period of a context's device, also while it is sampled; the medium one, if it is never called | `INVALID_PARAMETER`: null, no context, a size below 8, or a period that does not exist; `INVALID_OPERATION` once the program has chosen a mode of event collection for the context, or has enabled one of its groups; `NOT_SUPPORTED`: the device cannot be sampled, or not so often, or the system does not allow it. Processors know no exponents, which are of cycles |
 //!
@@ -69,6 +74,7 @@ mod counting;
 mod cuda;
 mod domain;
 mod event;
+mod graph;
 mod layout;
 #[cfg(test)]
 mod layouts;
@@ -76,10 +82,13 @@ mod load;
 mod metric;
 mod nvtx;
 mod objects;
+mod pc_sampling;
 mod place;
 mod result;
 mod sampling;
 mod text;
+mod timestamp;
+mod unavailable;
 
 use core::ffi::c_char;
 use gputrail_tool::{now, to_nanos};

@@ -2,9 +2,14 @@
 
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{c_int, c_void};
-use gputrail_record::{Agent, AgentId, Context, ContextId, Queue, QueueId, Stream, StreamId};
+use gputrail_abi::lock;
+use gputrail_record::{
+    Agent, AgentId, Context, ContextId, KernelId, KernelSymbol, Queue, QueueId, Stream, StreamId,
+};
 use gputrail_tool::{agents, context_of, describe, find_agents, queue_of, stream_of};
 use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 /// `CUdevice`: the number of a device in the order in which the process has come to know its agents. Who asks for one that is not known
 /// has OpenCL asked for its devices: they are there before the program makes a context.
@@ -83,6 +88,22 @@ pub fn handle_of_stream(stream: StreamId, queue: QueueId) -> CUstream {
         describe::<Queue>(queue).map(|queue| queue.handle)
     };
     std::ptr::without_provenance_mut(handle.unwrap_or(0) as usize)
+}
+
+/// The place of a function among those of its module, from 1 (in ELF files, the symbol 0 is none).
+pub fn function_index(kernel: KernelId) -> u32 {
+    static INDICES: Mutex<BTreeMap<KernelId, u32>> = Mutex::new(BTreeMap::new());
+    if let Some(known) = lock(&INDICES).get(&kernel) {
+        return *known;
+    }
+    let module = |id| describe::<KernelSymbol>(KernelId(id)).map(|kernel| kernel.module);
+    let Ok(own) = module(kernel.0) else {
+        return 0;
+    };
+    let before = (1..kernel.0).filter(|id| module(*id).is_ok_and(|of| of == own));
+    let index = before.count() as u32 + 1;
+    lock(&INDICES).insert(kernel, index);
+    index
 }
 
 /// The id of a stream in records: of a queue where the runtime has no streams.

@@ -17,7 +17,7 @@ use crate::activity::{ActivityKind, correlation, put, wanted};
 use crate::counting::engine;
 use crate::objects::{self, CUcontext};
 use crate::result::{Answer, CUptiResult};
-use crate::{text, with_gputrail};
+use crate::{pc_sampling, text, with_gputrail};
 use gputrail_abi::lock;
 use gputrail_record::{
     AccessDirection, AgentId, ContextId, Domain, InstructionClass, InstructionCorrelation,
@@ -62,15 +62,19 @@ fn sampled_agents(
 ) -> Result<BTreeMap<AgentId, SamplingPeriod>, tool::Error> {
     let enabled = wanted::enabled().unwrap_or_default();
     let everywhere = SAMPLED.into_iter().any(|kind| enabled.has(kind));
+    let others = pc_sampling::agents();
     let mut agents = BTreeMap::new();
     for agent in tool::sampling::agents()? {
+        let other = others.iter().find(|(of, _)| *of == agent);
         let of_agent = |context| {
             let context = tool::describe::<gputrail_record::Context>(context);
             context.is_ok_and(|context| context.agent == agent)
         };
-        let is_sampled = everywhere || enabled.contexts(SAMPLES).any(of_agent);
+        let is_sampled = other.is_some() || everywhere || enabled.contexts(SAMPLES).any(of_agent);
         if is_sampled && !tool::sampling::configurations(agent)?.is_empty() {
-            agents.insert(agent, periods.get(&agent).copied().unwrap_or(PERIOD));
+            let period = other.and_then(|(_, period)| *period);
+            let period = period.or_else(|| periods.get(&agent).copied());
+            agents.insert(agent, period.unwrap_or(PERIOD));
         }
     }
     Ok(agents)
@@ -216,6 +220,18 @@ pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer
     updated
 }
 
+/// Records what is asked for, after that has changed.
+///
+/// # Errors
+///
+/// What `cuptiActivityEnable` and its like return.
+pub fn update() -> Answer {
+    let mut state = lock(&STATE);
+    let state = state.get_or_insert_default();
+    state.watch()?;
+    state.update()
+}
+
 /// Puts what has been recorded into the sink. Within callbacks that is not possible.
 pub fn flush() {
     let buffer = lock(&BUFFER).clone();
@@ -308,8 +324,14 @@ pub unsafe extern "C" fn cuptiActivityConfigurePCSampling(
     })
 }
 
+/// Whether an agent is sampled by cycles.
+pub fn counts_cycles(agent: AgentId) -> bool {
+    let possible = tool::sampling::configurations(agent).unwrap_or_default();
+    possible.iter().any(|one| one.unit == SamplingUnit::CYCLES)
+}
+
 /// Whether an agent can be sampled, if `exponent` is not 0 once in 2 to that many cycles.
-fn check(agent: AgentId, exponent: u32) -> Answer {
+pub fn check(agent: AgentId, exponent: u32) -> Answer {
     let possible = match tool::sampling::configurations(agent) {
         Ok(possible) => possible,
         Err(error) if error.status == Status::NO_SUCH_AGENT => Vec::new(),
@@ -340,7 +362,8 @@ fn context_of(kernel: KernelId) -> ContextId {
 
 /// Keeps the context of work for its totals.
 fn keep(work: WorkId, context: ContextId) {
-    if context.is_some() && wanted::enabled().is_some_and(|enabled| enabled.differs()) {
+    let differs = || wanted::enabled().is_some_and(|enabled| enabled.differs());
+    if context.is_some() && (pc_sampling::is_active() || differs()) {
         let mut contexts = lock(&CONTEXTS);
         contexts.insert(work, context);
         if contexts.len() > MAX_CONTEXTS {
@@ -368,14 +391,17 @@ fn translate(of: RecordRef<'_>) {
     if let Some(kernel) = of.get::<KernelDispatch>() {
         keep(kernel.work.id, kernel.work.context);
     } else if let Some(sample) = of.get::<SampleAggregate>() {
-        let context = || context_of(sample.kernel);
-        keep(sample.work, context());
-        if is_wanted(ActivityKind::PC_SAMPLING, context) {
+        let context = context_of(sample.kernel);
+        keep(sample.work, context);
+        pc_sampling::add(sample, context);
+        if is_wanted(ActivityKind::PC_SAMPLING, || context) {
             put(&sampled(sample));
         }
     } else if let Some(totals) = of.get::<SamplingTotals>() {
         let context = lock(&CONTEXTS).remove(&totals.work);
-        let context = || context.unwrap_or(ContextId::NONE);
+        let context = context.unwrap_or(ContextId::NONE);
+        pc_sampling::add_totals(totals, context);
+        let context = || context;
         // Of what is sampled, the totals are told, too.
         if SAMPLED.into_iter().any(|kind| is_wanted(kind, context)) {
             let mut one = record::PcSamplingRecordInfo::blank();
@@ -385,7 +411,9 @@ fn translate(of: RecordRef<'_>) {
             one.sampling_period_in_cycles = totals.interval;
             put(&one);
         }
-    } else if let Some(line) = of.get::<SourceLocator>() {
+    } else if let Some(line) = of.get::<SourceLocator>()
+        && wanted::anywhere() & ALL != 0
+    {
         let mut one = record::SourceLocator::blank();
         one.id = line.id.0;
         one.line_number = line.line;

@@ -12,8 +12,7 @@ use crate::{objects, text};
 use gputrail_abi::lock;
 use gputrail_record::{
     Agent, AgentAttributeKind, AgentId, AgentKind, Context, ContextId, Domain, KernelId,
-    KernelSymbol, Module, ModuleId, Queue, QueueId, Stream, StreamFlag, StreamId, StringId, Thread,
-    ThreadId,
+    KernelSymbol, Module, ModuleId, Queue, QueueId, Stream, StreamId, StringId, Thread, ThreadId,
 };
 use gputrail_tool::{self as tool, describe};
 use std::collections::{HashMap, HashSet};
@@ -59,8 +58,6 @@ struct State {
     functions: Told,
     threads: HashSet<ThreadId>,
     names: HashMap<(u32, ObjectId), StringId>,
-    /// The functions of each module that have been told.
-    of_modules: HashMap<ModuleId, u32>,
 }
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
@@ -108,17 +105,7 @@ pub fn new_objects(kinds: u64, with_names: bool) {
     }
     if wanted(ActivityKind::FUNCTION) {
         let of_kernel = |id| describe::<KernelSymbol>(KernelId(id)).ok();
-        let State {
-            functions,
-            of_modules,
-            ..
-        } = &mut *state;
-        functions.new_ones(of_kernel, |kernel| {
-            // In ELF files, the symbol 0 is none.
-            let index = of_modules.entry(kernel.module).or_insert(0);
-            *index += 1;
-            function(kernel, *index);
-        });
+        state.functions.new_ones(of_kernel, function);
     }
     if wanted(ActivityKind::NAME) && with_names {
         names(&mut state);
@@ -221,20 +208,7 @@ fn context(context: Context) {
     record.process_id = std::process::id().into();
     // CUPTI_ACTIVITY_COMPUTE_API_CUDA, as which all APIs are told.
     record.compute_api_kind = 1;
-    record.null_stream_id = null_stream(context.id);
     sink::put(&record);
-}
-
-/// The stream that a context has from the start; 0 where its runtime has none, as OpenCL.
-fn null_stream(context: ContextId) -> u16 {
-    let mut found = 0;
-    let of_stream = |id| describe::<Stream>(StreamId(id)).ok();
-    Told::default().new_ones(of_stream, |one| {
-        if one.context == context && one.flag == StreamFlag::NULL {
-            found = one.id.0;
-        }
-    });
-    found.try_into().unwrap_or(0)
 }
 
 fn stream(stream: Stream) {
@@ -269,14 +243,13 @@ fn module(module: Module) {
     sink::put(&record);
 }
 
-/// `index` is the function's place among those of its module, from 1.
-fn function(kernel: KernelSymbol, index: u32) {
+fn function(kernel: KernelSymbol) {
     let module = describe::<Module>(kernel.module);
     let mut record = Function::blank();
     record.id = kernel.id.0;
     record.context_id = module.map_or(0, |module| module.context.0);
     record.module_id = kernel.module.0;
-    record.function_index = index;
+    record.function_index = objects::function_index(kernel.id);
     record.name = text::of_kernel(kernel.id);
     sink::put(&record);
 }

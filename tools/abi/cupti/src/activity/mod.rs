@@ -15,6 +15,7 @@ mod openacc;
 mod openmp;
 mod order;
 pub mod record;
+mod selected;
 mod service;
 mod sink;
 mod translate;
@@ -401,6 +402,7 @@ pub extern "C" fn cuptiFinalize() -> CUptiResult {
         crate::callback::finish();
         service::finish();
         sink::reset();
+        crate::timestamp::finish();
         Ok(())
     })
 }

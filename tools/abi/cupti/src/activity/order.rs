@@ -6,8 +6,8 @@
 
 use super::kind::ActivityKind;
 use super::record::ActivityRecord;
-use super::sink;
 use super::wanted::is_anywhere;
+use super::{selected, sink};
 use gputrail_record::CorrelationId;
 use std::collections::{HashSet, VecDeque};
 
@@ -36,8 +36,7 @@ pub struct Order {
 
 /// Whether calls have external correlations.
 fn has_external() -> bool {
-    let has_calls = is_anywhere(ActivityKind::DRIVER) || is_anywhere(ActivityKind::RUNTIME);
-    has_calls && is_anywhere(ActivityKind::EXTERNAL_CORRELATION)
+    is_anywhere(ActivityKind::EXTERNAL_CORRELATION) && selected::has_calls()
 }
 
 impl Order {

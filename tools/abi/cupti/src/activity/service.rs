@@ -2,7 +2,7 @@
 
 use super::kind::ActivityKind;
 use super::translate::Translator;
-use super::{announce, created, directives, extension, sink, wanted};
+use super::{announce, created, directives, extension, selected, sink, wanted};
 use crate::objects;
 use crate::result::{Answer, CUptiResult};
 use gputrail_abi::lock;
@@ -36,12 +36,15 @@ const SOURCES: [(Kind, &[ActivityKind]); 13] = [
         ],
     ),
     (Kind::MEMORY_SET, &[ActivityKind::MEMSET]),
-    (Kind::MEMORY_ALLOCATION, &[ActivityKind::MEMORY]),
+    (
+        Kind::MEMORY_ALLOCATION,
+        &[ActivityKind::MEMORY, ActivityKind::MEMORY2],
+    ),
     (
         Kind::SYNCHRONIZATION,
         &[ActivityKind::SYNCHRONIZATION, ActivityKind::CUDA_EVENT],
     ),
-    (Kind::OVERHEAD, &[ActivityKind::OVERHEAD]),
+    (Kind::OVERHEAD, &[ActivityKind::OVERHEAD, ActivityKind::JIT]),
     (
         Kind::MARKER,
         &[ActivityKind::MARKER, ActivityKind::MARKER_DATA],
@@ -140,6 +143,14 @@ pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer
     service()?.enable(kind, within, on)
 }
 
+/// Changes with `change` what is recorded of calls.
+pub fn update(change: impl FnOnce()) -> Answer {
+    let service = service()?;
+    let _enabling = lock(&service.enabling);
+    change();
+    service.apply(&wanted::enabled().unwrap_or_default())
+}
+
 impl Service {
     fn new() -> Answer<Service> {
         let options = BufferOptions {
@@ -180,6 +191,9 @@ impl Service {
             created::watch()?;
         }
         let _enabling = lock(&self.enabling);
+        if within.is_none() {
+            selected::forget(kind);
+        }
         // A kind is wanted before records of it come.
         let (enabled, _) = wanted::set(kind, within, Some(on));
         self.apply(&enabled)?;
@@ -201,7 +215,7 @@ impl Service {
     /// Switches the kinds of gputrail's records.
     fn apply(&self, enabled: &wanted::Enabled) -> Answer {
         let is_on = |kinds: &[ActivityKind]| kinds.iter().any(|kind| enabled.has(*kind));
-        let calls = is_on(SOURCES[0].1);
+        let calls = selected::has_calls();
         let external = calls && is_on(&[ActivityKind::EXTERNAL_CORRELATION]);
         let switch = |kind, on| self.context.enable_kind(&self.buffer, kind, on);
         if !external {
@@ -209,6 +223,8 @@ impl Service {
         }
         for (kind, of) in SOURCES {
             let on = match kind {
+                Kind::ARGUMENTS => is_on(of) || selected::has_functions(),
+                Kind::API => calls,
                 // Records of these are told apart by the records that they belong to.
                 Kind::CHILD_KERNEL => of.iter().any(|kind| wanted::is_anywhere(*kind)),
                 _ => is_on(of),

@@ -4,9 +4,10 @@ use super::announce;
 use super::environment::Environments;
 use super::kind::ActivityKind;
 use super::markers::Markers;
-use super::memory::Allocations;
+use super::memory::{self, Allocations};
 use super::order::Order;
 use super::record::{self, ActivityRecord, CdpKernel, Kernel, object};
+use super::selected;
 use super::sink;
 use super::unified;
 use super::wanted::{self, is_anywhere, is_in};
@@ -16,10 +17,11 @@ use crate::{cuda, text};
 use core::ffi::c_char;
 use gputrail_abi::calls::Arguments;
 use gputrail_record::{
-    AgentId, Allocation, Api, ChildKernel, CorrelationId, Domain, Environment, ExternalCorrelation,
-    Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind, MemorySet, Nanos,
-    Overhead, OverheadKind, Preemption, RecordRef, Synchronization, SynchronizationType,
-    TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind, WorkHeader, WorkId,
+    AgentId, Allocation, AllocationOperation, Api, ChildKernel, CorrelationId, Domain, Environment,
+    ExternalCorrelation, Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind,
+    MemorySet, Nanos, Overhead, OverheadKind, Preemption, RecordRef, Synchronization,
+    SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
+    WorkHeader, WorkId,
 };
 use gputrail_tool::{Batch, WorkTimes, arguments_of_record};
 use std::collections::HashMap;
@@ -79,6 +81,7 @@ impl Translator {
             }
             Kind::MEMORY_SET => each(record, |set: &MemorySet| self.set(set, times(record))),
             Kind::MEMORY_ALLOCATION => each(record, |one: &Allocation| {
+                self.memory(one);
                 if is_in(ActivityKind::MEMORY, one.context) {
                     self.allocations.add(one);
                 }
@@ -88,7 +91,10 @@ impl Translator {
                 self.children.insert(child.work, *child);
             }),
             Kind::EXTERNAL_CORRELATION => each(record, put_external),
-            Kind::OVERHEAD => each(record, |overhead: &Overhead| put_overhead(overhead)),
+            Kind::OVERHEAD => each(record, |overhead: &Overhead| {
+                put_overhead(overhead);
+                self.compilation(overhead);
+            }),
             Kind::MARKER => each(record, |marker: &Marker| self.markers.put(marker)),
             Kind::ENVIRONMENT => each(record, |reading: &Environment| {
                 if is_anywhere(ActivityKind::ENVIRONMENT) {
@@ -117,7 +123,8 @@ impl Translator {
     }
 
     /// Calls of OpenCL are the driver's, under gputrail's ids, and the runtime's, where it has a function that does the same. Those of
-    /// the simulated GPU's runtime are the runtime's, under gputrail's ids.
+    /// the simulated GPU's runtime are the runtime's, under gputrail's ids. A function that is enabled by itself has records under
+    /// its id.
     fn call(&mut self, call: &Api) {
         announce::thread(call.thread);
         let own = match call.operation.domain {
@@ -125,19 +132,32 @@ impl Translator {
             Domain::SIM => ActivityKind::RUNTIME,
             _ => return,
         };
-        if is_anywhere(own) {
-            let id = domain::FIRST + u32::from(call.operation.number);
+        let id = domain::FIRST + u32::from(call.operation.number);
+        if selected::is_wanted(own, id) {
             put_api(call, own, id, call.return_code as u32);
         }
-        if own == ActivityKind::DRIVER
-            && is_anywhere(ActivityKind::RUNTIME)
-            && let Some(shown) = cuda::shown(CallbackDomain::RUNTIME_API, call.operation)
-        {
-            let kept = self.arguments.take();
-            let kept = kept.filter(|(correlation, _)| *correlation == call.correlation);
-            let arguments = kept.map_or_else(|| shown.recorded(std::iter::empty()), |kept| kept.1);
-            let status = cuda::status(call.return_code);
-            put_api(call, ActivityKind::RUNTIME, shown.id(&arguments), status);
+        let kept = self.arguments.take();
+        let kept = kept.filter(|(correlation, _)| *correlation == call.correlation);
+        for (kind, domain) in [
+            (ActivityKind::RUNTIME, CallbackDomain::RUNTIME_API),
+            (ActivityKind::DRIVER, CallbackDomain::DRIVER_API),
+        ] {
+            let Some(shown) = cuda::shown(domain, call.operation) else {
+                continue;
+            };
+            let arguments = match &kept {
+                Some((_, arguments)) => *arguments,
+                None => shown.recorded(std::iter::empty()),
+            };
+            let id = shown.id(&arguments);
+            let is_of_kind = own == ActivityKind::DRIVER && kind == ActivityKind::RUNTIME;
+            let is_told = match is_of_kind {
+                true => selected::is_wanted(kind, id),
+                false => selected::is_chosen(kind, id),
+            };
+            if is_told {
+                put_api(call, kind, id, cuda::status(call.return_code));
+            }
         }
     }
 
@@ -391,6 +411,48 @@ impl Translator {
             }
             _ => {}
         }
+    }
+
+    /// An allocation or a release, each a record of its own.
+    fn memory(&mut self, one: &Allocation) {
+        // CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, _RELEASE
+        let operation = match one.operation {
+            AllocationOperation::ALLOCATE => 1,
+            AllocationOperation::FREE => 2,
+            _ => return,
+        };
+        if !is_in(ActivityKind::MEMORY2, one.context) {
+            return;
+        }
+        let mut record = record::Memory2::blank();
+        record.memory_operation_type = operation;
+        record.memory_kind = one.memory.0.into();
+        record.correlation_id = correlation(one.correlation);
+        (record.address, record.bytes) = (one.address, one.bytes);
+        record.timestamp = one.start.0;
+        record.process_id = std::process::id();
+        record.device_id = self.device(memory::agent_of(one));
+        record.context_id = one.context.0;
+        record.stream_id = INVALID;
+        self.order.put(one.correlation, record);
+    }
+
+    /// A program is compiled.
+    fn compilation(&mut self, overhead: &Overhead) {
+        let is_compilation = matches!(overhead.what, OverheadKind::COMPILATION | OverheadKind::JIT);
+        if !is_compilation || !is_anywhere(ActivityKind::JIT) {
+            return;
+        }
+        let mut record = record::Jit::blank();
+        // CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN, CUPTI_ACTIVITY_JIT_OPERATION_COMPILE
+        (record.entry_type, record.operation_type) = (1, 3);
+        record.device_id = self.device(overhead.agent);
+        (record.start, record.end) = (overhead.start.0, overhead.end.0);
+        record.correlation_id = correlation(overhead.correlation);
+        record.operation_correlation_id = overhead.correlation.0;
+        record.process_id = std::process::id();
+        record.thread_id = overhead.thread.0;
+        self.order.put(overhead.correlation, record);
     }
 
     /// Puts what waits for records that belong to it; `all`, also allocations that have not ended.
