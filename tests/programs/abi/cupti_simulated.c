@@ -75,7 +75,7 @@ static void look(const CUpti_Activity *record) {
         break;
     }
     case CUPTI_ACTIVITY_KIND_NVLINK: {
-        const CUpti_ActivityNvLink3 *link = (const CUpti_ActivityNvLink3 *)record;
+        const CUpti_ActivityNvLink5 *link = (const CUpti_ActivityNvLink5 *)record;
         CHECK(link->typeDev0 == CUPTI_DEV_TYPE_GPU && link->physicalNvLinkCount > 0 && link->bandwidth > 0);
         CHECK(memcmp(&link->idDev0, &link->idDev1, sizeof link->idDev0) != 0);
         break;
