@@ -1,4 +1,5 @@
-//! CUPTI for OpenCL and the simulated GPU, by its own names: the API of CUDA 10.0 on gputrail.
+//! CUPTI for OpenCL and the simulated GPU, by its own names: the API of CUDA 10.0 on gputrail, with the records of that and later
+//! versions ([`layout`]).
 //!
 //! The library is a translation: subscribers are those of gputrail, and a buffer of gputrail is translated into records in
 //! the program's memory. `docs/apis.md` says how programs use it.
