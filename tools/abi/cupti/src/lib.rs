@@ -7,9 +7,8 @@
 //!
 //! | CUDA | here |
 //! |---|---|
-//! | driver API | functions of OpenCL |
-//! | runtime API | functions of the simulated GPU's runtime; CUDA's own functions are not reported |
-//! | `CUdevice`, device id | the device's number, from 0, in the order in which they became known (OpenCL: when a context is created for it) |
+//! | driver API, runtime API | functions of OpenCL and of the simulated GPU's runtime, as the functions of CUDA that do the same ([`cuda`]); under ids of gputrail's own, all functions of OpenCL (driver) and of the simulated GPU's runtime (runtime). CUDA's own functions are not reported |
+//! | `CUdevice`, device id | the device's number, from 0, in the order in which they became known (OpenCL: when a context is created for it, or a device is asked for that is not known) |
 //! | `CUcontext`, `CUstream` | handles of the runtime: `cl_context`, `cl_command_queue` (a queue where there are no streams); `contextId` and `streamId` are gputrail's ids |
 //! | current context | in a callback, the call's; otherwise none |
 //! | block, grid | workgroup, number of workgroups. A block size that the runtime chose and does not report is 1 |
@@ -41,8 +40,8 @@
 //! | `cuptiUnsubscribe` | waits for the function on other threads, but not from within it | `INVALID_PARAMETER` |
 //! | `cuptiEnableCallback`, `cuptiEnableDomain`, `cuptiEnableAllDomains` | also from within callbacks | `INVALID_PARAMETER`: an unknown subscriber, domain or id |
 //! | `cuptiGetCallbackState` | | the same |
-//! | `cuptiGetCallbackName` | of the domains driver and runtime | `INVALID_PARAMETER` of other domains and unknown ids, and the name is null |
-//! | `cuptiSupportedDomains` | five | |
+//! | `cuptiGetCallbackName` | of the domains driver and runtime | `INVALID_PARAMETER` of other domains and of ids that the headers do not name, and the name is null |
+//! | `cuptiSupportedDomains` | five, from CUDA 12 on six | |
 //! | `cuptiActivityRegisterCallbacks` | the functions are called one at a time, on threads of gputrail's or on one that flushes or disables | `INVALID_OPERATION` within them |
 //! | `cuptiActivityEnable`, `cuptiActivityDisable` | the table of kinds says which. What was recorded before a kind is disabled is delivered. What cannot be enabled can be disabled | `INVALID_KIND`, `NOT_COMPATIBLE` |
 //! | `cuptiActivityEnableContext`, `cuptiActivityDisableContext` | supersede the setting for all contexts until `cuptiFinalize` | `INVALID_KIND`, `INVALID_CONTEXT`; of kinds whose records belong to no context, calls among them, `NOT_COMPATIBLE` if it is to be enabled and `INVALID_KIND` if disabled |
@@ -72,6 +71,7 @@ mod callback;
 mod callback_data;
 mod clock;
 mod counting;
+mod cuda;
 mod domain;
 mod event;
 mod graph;

@@ -24,7 +24,7 @@ pub mod wanted;
 
 pub use kind::ActivityKind;
 #[cfg(test)]
-pub use record::fields;
+pub use record::{Field, fields};
 pub use service::last_words;
 pub use sink::put;
 pub use translate::correlation;

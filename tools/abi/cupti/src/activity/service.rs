@@ -3,6 +3,7 @@
 use super::kind::ActivityKind;
 use super::translate::Translator;
 use super::{announce, created, directives, extension, selected, sink, wanted};
+use crate::objects;
 use crate::result::{Answer, CUptiResult};
 use gputrail_abi::lock;
 use gputrail_buffer::QueuePlace;
@@ -16,7 +17,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// The kinds of gputrail's records, each with the kinds of CUPTI's that are made from it. Those of calls come first: external
 /// ids need them.
-const SOURCES: [(Kind, &[ActivityKind]); 12] = [
+const SOURCES: [(Kind, &[ActivityKind]); 13] = [
     (Kind::API, &[ActivityKind::DRIVER, ActivityKind::RUNTIME]),
     (
         Kind::KERNEL_DISPATCH,
@@ -54,6 +55,8 @@ const SOURCES: [(Kind, &[ActivityKind]); 12] = [
         &[ActivityKind::UNIFIED_MEMORY_COUNTER],
     ),
     (Kind::PREEMPTION, &[ActivityKind::PREEMPTION]),
+    // Whether a call of OpenCL waits for its work decides as which one of the runtime it appears.
+    (Kind::ARGUMENTS, &[ActivityKind::RUNTIME]),
 ];
 
 /// Kinds whose records are made from what the process knows, without records of gputrail's.
@@ -221,6 +224,7 @@ impl Service {
         for (kind, of) in SOURCES {
             let on = match kind {
                 Kind::API => calls,
+                Kind::ARGUMENTS => is_on(of) || selected::has_functions(),
                 // Records of these are told apart by the records that they belong to.
                 Kind::CHILD_KERNEL => of.iter().any(|kind| wanted::is_anywhere(*kind)),
                 _ => is_on(of),
@@ -264,6 +268,10 @@ pub fn flush(forced: bool) -> Answer {
         service.flush(forced)?;
     }
     extension::flush(forced);
+    if wanted::is_anywhere(ActivityKind::DEVICE) {
+        // Devices are there before the program has used one.
+        objects::any_agents()?;
+    }
     announce::new_objects(wanted::anywhere(), true);
     sink::flush();
     Ok(())

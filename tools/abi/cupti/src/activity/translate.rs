@@ -11,17 +11,19 @@ use super::selected;
 use super::sink;
 use super::unified;
 use super::wanted::{self, is_anywhere, is_in};
+use crate::domain::{self, CallbackDomain};
 use crate::objects::{self, stream_id};
-use crate::{callback, text};
+use crate::{cuda, text};
 use core::ffi::c_char;
+use gputrail_abi::calls::Arguments;
 use gputrail_record::{
-    AgentId, Allocation, AllocationOperation, Api, ChildKernel, CorrelationId, Environment,
+    AgentId, Allocation, AllocationOperation, Api, ChildKernel, CorrelationId, Domain, Environment,
     ExternalCorrelation, Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind,
     MemorySet, Nanos, Overhead, OverheadKind, Preemption, RecordRef, Synchronization,
     SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
     WorkHeader, WorkId,
 };
-use gputrail_tool::{Batch, WorkTimes};
+use gputrail_tool::{Batch, WorkTimes, arguments_of_record};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,6 +43,8 @@ pub struct Translator {
     markers: Markers,
     environments: Environments,
     order: Order,
+    /// The arguments of a call whose record comes next.
+    arguments: Option<(CorrelationId, Arguments)>,
 }
 
 /// The low half of a correlation id, as callbacks have it too.
@@ -64,8 +68,9 @@ impl Translator {
             return;
         }
         match record.kind() {
+            Kind::ARGUMENTS => self.keep_arguments(record),
             Kind::API => each(record, |call: &Api| {
-                put_call(call);
+                self.call(call);
                 self.order.called(call.correlation);
             }),
             Kind::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
@@ -101,6 +106,64 @@ impl Translator {
             }),
             Kind::PREEMPTION => each(record, |one: &Preemption| put_preemption(one)),
             _ => {}
+        }
+    }
+
+    /// Keeps the arguments of the call whose record comes next.
+    fn keep_arguments(&mut self, record: RecordRef<'_>) {
+        self.arguments = None;
+        let Some(head) = record.read::<gputrail_record::Arguments>() else {
+            return;
+        };
+        let shown = cuda::shown(CallbackDomain::RUNTIME_API, head.operation);
+        if let (Some(shown), Ok(kept)) = (shown, arguments_of_record(record)) {
+            let values = shown.recorded(kept.map(|one| (one.name(), one.value())));
+            self.arguments = Some((head.correlation, values));
+        }
+    }
+
+    /// Calls of OpenCL are the driver's, under gputrail's ids, and the runtime's, where it has a function that does the same. Those of
+    /// the simulated GPU's runtime are the runtime's, under gputrail's ids.
+    fn call(&mut self, call: &Api) {
+        announce::thread(call.thread);
+        let own = match call.operation.domain {
+            Domain::OPENCL => ActivityKind::DRIVER,
+            Domain::SIM => ActivityKind::RUNTIME,
+            _ => return,
+        };
+        let kept = self.arguments.take();
+        let kept = kept.filter(|(correlation, _)| *correlation == call.correlation);
+        let kept = kept.map(|(_, arguments)| arguments);
+        // The id of the call in an API of CUDA, if it has one.
+        let id_in = |domain| {
+            let shown = cuda::shown(domain, call.operation)?;
+            let arguments = kept.unwrap_or_else(|| shown.recorded(std::iter::empty()));
+            Some(shown.id(&arguments))
+        };
+        let id = domain::FIRST + u32::from(call.operation.number);
+        if own == ActivityKind::RUNTIME {
+            if selected::is_wanted(own, id) {
+                put_api(call, own, id, call.return_code as u32);
+            }
+            return;
+        }
+        let (status, driver) = (
+            cuda::status(call.return_code),
+            id_in(CallbackDomain::DRIVER_API),
+        );
+        let choice = driver.and_then(|id| selected::choice(own, id));
+        match driver.filter(|_| choice == Some(true)) {
+            // Who has asked for a function of the driver gets it under that id.
+            Some(id) => put_api(call, own, id, status),
+            None if choice.is_none() && selected::is_wanted(own, id) => {
+                put_api(call, own, id, call.return_code as u32);
+            }
+            None => {}
+        }
+        if let Some(id) = id_in(CallbackDomain::RUNTIME_API)
+            && selected::is_wanted(ActivityKind::RUNTIME, id)
+        {
+            put_api(call, ActivityKind::RUNTIME, id, status);
         }
     }
 
@@ -349,6 +412,7 @@ impl Translator {
                 record.correlation_id = correlation(work.correlation);
                 (record.context_id, record.stream_id) = (work.context.0, stream);
                 record.event_id = one.event.0;
+                record.device_id = self.device(work.agent);
                 self.order.put(work.correlation, record);
             }
             _ => {}
@@ -473,20 +537,15 @@ fn copy_kind(transfer: TransferKind) -> Option<u8> {
     })
 }
 
-fn put_call(call: &Api) {
-    announce::thread(call.thread);
-    let call_of = callback::activity(call.operation);
-    let Some((kind, cbid)) = call_of.filter(|(kind, cbid)| selected::is_wanted(*kind, *cbid))
-    else {
-        return;
-    };
+/// The record of a call under one id.
+fn put_api(call: &Api, kind: ActivityKind, cbid: u32, status: u32) {
     let mut record = record::Api::blank();
     (record.kind, record.cbid) = (kind.0, cbid);
     (record.start, record.end) = (call.start.0, call.end.0);
     record.process_id = std::process::id();
     record.thread_id = call.thread.0;
     record.correlation_id = correlation(call.correlation);
-    record.return_value = call.return_code as u32;
+    record.return_value = status;
     sink::put(&record);
 }
 
