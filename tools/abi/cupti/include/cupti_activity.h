@@ -1526,6 +1526,101 @@ typedef void(CUPTIAPI *CUpti_BuffersCallbackRequestFunc)(uint8_t **buffer, size_
 typedef void(CUPTIAPI *CUpti_BuffersCallbackCompleteFunc)(CUcontext context, uint32_t streamId, uint8_t *buffer,
                                                           size_t size, size_t validSize);
 
+typedef enum {
+    CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_INVALID = 0,
+    CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION = 1,
+    CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE = 2,
+    CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_ActivityMemoryOperationType;
+
+typedef enum {
+    CUPTI_ACTIVITY_MEMORY_POOL_TYPE_INVALID = 0,
+    CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL = 1,
+    CUPTI_ACTIVITY_MEMORY_POOL_TYPE_IMPORTED = 2,
+    CUPTI_ACTIVITY_MEMORY_POOL_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_ActivityMemoryPoolType;
+
+#define CUPTI_GPUTRAIL_MEMORY3                               \
+    CUpti_ActivityKind kind;                                 \
+    CUpti_ActivityMemoryOperationType memoryOperationType;   \
+    CUpti_ActivityMemoryKind memoryKind;                     \
+    uint32_t correlationId;                                  \
+    uint64_t address;                                        \
+    uint64_t bytes;                                          \
+    uint64_t timestamp;                                      \
+    uint64_t PC;                                             \
+    uint32_t processId;                                      \
+    uint32_t deviceId;                                       \
+    uint32_t contextId;                                      \
+    uint32_t streamId;                                       \
+    const char *name;                                        \
+    uint32_t isAsync;                                        \
+    uint32_t pad1;                                           \
+    struct {                                                 \
+        CUpti_ActivityMemoryPoolType memoryPoolType;         \
+        uint32_t pad2;                                       \
+        uint64_t address;                                    \
+        uint64_t releaseThreshold;                           \
+        union {                                              \
+            uint64_t size;                                   \
+            uint64_t processId;                              \
+        } pool;                                              \
+        uint64_t utilizedSize;                               \
+    } memoryPoolConfig;
+
+/* Records of kind CUPTI_ACTIVITY_KIND_MEMORY2, of CUDA 11.8. */
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MEMORY3
+} CUpti_ActivityMemory3;
+
+/* Of CUDA 12 and later. */
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MEMORY3
+    const char *source;
+} CUpti_ActivityMemory4;
+
+typedef enum {
+    CUPTI_ACTIVITY_JIT_ENTRY_INVALID = 0,
+    CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN = 1,
+    CUPTI_ACTIVITY_JIT_ENTRY_NVVM_IR_TO_PTX = 2,
+    CUPTI_ACTIVITY_JIT_ENTRY_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_ActivityJitEntryType;
+
+typedef enum {
+    CUPTI_ACTIVITY_JIT_OPERATION_INVALID = 0,
+    CUPTI_ACTIVITY_JIT_OPERATION_CACHE_LOAD = 1,
+    CUPTI_ACTIVITY_JIT_OPERATION_CACHE_STORE = 2,
+    CUPTI_ACTIVITY_JIT_OPERATION_COMPILE = 3,
+    CUPTI_ACTIVITY_JIT_OPERATION_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_ActivityJitOperationType;
+
+#define CUPTI_GPUTRAIL_JIT                           \
+    CUpti_ActivityKind kind;                         \
+    CUpti_ActivityJitEntryType jitEntryType;         \
+    CUpti_ActivityJitOperationType jitOperationType; \
+    uint32_t deviceId;                               \
+    uint64_t start;                                  \
+    uint64_t end;                                    \
+    uint32_t correlationId;                          \
+    uint32_t padding;                                \
+    uint64_t jitOperationCorrelationId;              \
+    uint64_t cacheSize;                              \
+    const char *cachePath;
+
+/* Records of kind CUPTI_ACTIVITY_KIND_JIT, of CUDA 11.8. */
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_JIT
+} CUpti_ActivityJit;
+
+/* Of CUDA 12 and later. */
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_JIT
+    uint32_t processId;
+    uint32_t threadId;
+} CUpti_ActivityJit2;
+
+typedef uint64_t(CUPTIAPI *CUpti_TimestampCallbackFunc)(void);
+
 CUptiResult CUPTIAPI cuptiActivityConfigurePCSampling(
     CUcontext ctx, CUpti_ActivityPCSamplingConfig *config);
 CUptiResult CUPTIAPI cuptiActivityConfigureUnifiedMemoryCounter(
@@ -1534,7 +1629,9 @@ CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityDisableContext(CUcontext context, CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind);
+CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable);
 CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t enable);
+CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable);
 CUptiResult CUPTIAPI cuptiActivityFlush(CUcontext context, uint32_t streamId, uint32_t flag);
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag);
 CUptiResult CUPTIAPI cuptiActivityGetAttribute(
@@ -1550,6 +1647,7 @@ CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(
     CUpti_BuffersCallbackRequestFunc funcBufferRequested,
     CUpti_BuffersCallbackCompleteFunc funcBufferCompleted);
+CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc funcTimestamp);
 CUptiResult CUPTIAPI cuptiActivitySetAttribute(
     CUpti_ActivityAttribute attr, size_t *valueSize, void *value);
 CUptiResult CUPTIAPI cuptiComputeCapabilitySupported(int major, int minor, int *support);
@@ -1558,6 +1656,9 @@ CUptiResult CUPTIAPI cuptiFinalize(void);
 CUptiResult CUPTIAPI cuptiGetAutoBoostState(CUcontext context, CUpti_ActivityAutoBoostState *state);
 CUptiResult CUPTIAPI cuptiGetContextId(CUcontext context, uint32_t *contextId);
 CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext context, uint32_t *deviceId);
+CUptiResult CUPTIAPI cuptiGetGraphExecId(CUgraphExec graphExec, uint32_t *pId);
+CUptiResult CUPTIAPI cuptiGetGraphId(CUgraph graph, uint32_t *pId);
+CUptiResult CUPTIAPI cuptiGetGraphNodeId(CUgraphNode node, uint64_t *nodeId);
 CUptiResult CUPTIAPI cuptiGetLastError(void);
 CUptiResult CUPTIAPI cuptiGetStreamId(CUcontext context, CUstream stream, uint32_t *streamId);
 CUptiResult CUPTIAPI cuptiGetStreamIdEx(

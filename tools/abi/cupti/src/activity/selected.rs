@@ -15,18 +15,16 @@ use std::sync::{PoisonError, RwLock};
 /// The functions that differ from their kind, by kind and callback id.
 static SELECTED: RwLock<Option<HashMap<(ActivityKind, u32), bool>>> = RwLock::new(None);
 
-/// Whether calls of a function are recorded.
-pub fn is_wanted(kind: ActivityKind, id: u32) -> bool {
+/// The setting of a function, if it has one of its own.
+pub fn choice(kind: ActivityKind, id: u32) -> Option<bool> {
     let selected = SELECTED.read().unwrap_or_else(PoisonError::into_inner);
     let of_function = selected.as_ref().and_then(|all| all.get(&(kind, id)));
-    of_function.copied().unwrap_or(is_anywhere(kind))
+    of_function.copied()
 }
 
-/// Whether a function is enabled by itself.
-pub fn is_chosen(kind: ActivityKind, id: u32) -> bool {
-    let selected = SELECTED.read().unwrap_or_else(PoisonError::into_inner);
-    let of_function = selected.as_ref().and_then(|all| all.get(&(kind, id)));
-    of_function.copied().unwrap_or(false)
+/// Whether calls of a function are recorded.
+pub fn is_wanted(kind: ActivityKind, id: u32) -> bool {
+    choice(kind, id).unwrap_or(is_anywhere(kind))
 }
 
 /// Whether any calls of the driver or of the runtime are recorded.
@@ -34,7 +32,7 @@ pub fn has_calls() -> bool {
     is_anywhere(ActivityKind::DRIVER) || is_anywhere(ActivityKind::RUNTIME) || has_functions()
 }
 
-/// Whether any function is enabled by itself.
+/// Whether a function is enabled by itself.
 pub fn has_functions() -> bool {
     let selected = SELECTED.read().unwrap_or_else(PoisonError::into_inner);
     let mut all = selected.iter().flat_map(HashMap::values);

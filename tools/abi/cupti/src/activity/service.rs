@@ -225,6 +225,7 @@ impl Service {
             let on = match kind {
                 Kind::ARGUMENTS => is_on(of) || selected::has_functions(),
                 Kind::API => calls,
+                Kind::ARGUMENTS => is_on(of) || selected::has_functions(),
                 // Records of these are told apart by the records that they belong to.
                 Kind::CHILD_KERNEL => of.iter().any(|kind| wanted::is_anywhere(*kind)),
                 _ => is_on(of),

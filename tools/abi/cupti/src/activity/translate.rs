@@ -123,8 +123,7 @@ impl Translator {
     }
 
     /// Calls of OpenCL are the driver's, under gputrail's ids, and the runtime's, where it has a function that does the same. Those of
-    /// the simulated GPU's runtime are the runtime's, under gputrail's ids. A function that is enabled by itself has records under
-    /// its id.
+    /// the simulated GPU's runtime are the runtime's, under gputrail's ids.
     fn call(&mut self, call: &Api) {
         announce::thread(call.thread);
         let own = match call.operation.domain {
@@ -132,32 +131,39 @@ impl Translator {
             Domain::SIM => ActivityKind::RUNTIME,
             _ => return,
         };
-        let id = domain::FIRST + u32::from(call.operation.number);
-        if selected::is_wanted(own, id) {
-            put_api(call, own, id, call.return_code as u32);
-        }
         let kept = self.arguments.take();
         let kept = kept.filter(|(correlation, _)| *correlation == call.correlation);
-        for (kind, domain) in [
-            (ActivityKind::RUNTIME, CallbackDomain::RUNTIME_API),
-            (ActivityKind::DRIVER, CallbackDomain::DRIVER_API),
-        ] {
-            let Some(shown) = cuda::shown(domain, call.operation) else {
-                continue;
-            };
-            let arguments = match &kept {
-                Some((_, arguments)) => *arguments,
-                None => shown.recorded(std::iter::empty()),
-            };
-            let id = shown.id(&arguments);
-            let is_of_kind = own == ActivityKind::DRIVER && kind == ActivityKind::RUNTIME;
-            let is_told = match is_of_kind {
-                true => selected::is_wanted(kind, id),
-                false => selected::is_chosen(kind, id),
-            };
-            if is_told {
-                put_api(call, kind, id, cuda::status(call.return_code));
+        let kept = kept.map(|(_, arguments)| arguments);
+        // The id of the call in an API of CUDA, if it has one.
+        let id_in = |domain| {
+            let shown = cuda::shown(domain, call.operation)?;
+            let arguments = kept.unwrap_or_else(|| shown.recorded(std::iter::empty()));
+            Some(shown.id(&arguments))
+        };
+        let id = domain::FIRST + u32::from(call.operation.number);
+        if own == ActivityKind::RUNTIME {
+            if selected::is_wanted(own, id) {
+                put_api(call, own, id, call.return_code as u32);
             }
+            return;
+        }
+        let (status, driver) = (
+            cuda::status(call.return_code),
+            id_in(CallbackDomain::DRIVER_API),
+        );
+        let choice = driver.and_then(|id| selected::choice(own, id));
+        match driver.filter(|_| choice == Some(true)) {
+            // Who has asked for a function of the driver gets it under that id.
+            Some(id) => put_api(call, own, id, status),
+            None if choice.is_none() && selected::is_wanted(own, id) => {
+                put_api(call, own, id, call.return_code as u32);
+            }
+            None => {}
+        }
+        if let Some(id) = id_in(CallbackDomain::RUNTIME_API)
+            && selected::is_wanted(ActivityKind::RUNTIME, id)
+        {
+            put_api(call, ActivityKind::RUNTIME, id, status);
         }
     }
 
