@@ -54,6 +54,7 @@ mod random;
 mod rocm;
 mod rocm_counting;
 mod rocm_sampling;
+mod rocm_selection;
 mod rocm_stand_ins;
 mod rocm_through_ours;
 mod round_trips;
