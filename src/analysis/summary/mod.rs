@@ -20,6 +20,7 @@ pub mod steps;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -50,6 +51,7 @@ pub use roles::FunctionRole;
 pub use roofline::Roofline;
 use steps::StepPatterns;
 pub use sweep::{DeviceTimes, WorkClass};
+pub use timeline::{Load, SpanLoads, Timeline};
 
 use crate::stacks::StackTree;
 
@@ -311,6 +313,12 @@ impl Summary {
     /// Has device time summed up by process, ranges and kernel, too.
     pub fn with_stacks(mut self) -> Summary {
         self.stacks = Some(StackTree::default());
+        self
+    }
+
+    /// Has the load of devices and queues over time kept, too.
+    pub fn with_timelines(mut self) -> Summary {
+        self.places.has_timelines = true;
         self
     }
 
