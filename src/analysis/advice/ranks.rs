@@ -109,10 +109,12 @@ pub fn slow_step(evidence: &Evidence<'_>) -> Option<Advice> {
         }
         _ => String::new(),
     };
-    let lost: u64 = all
-        .iter()
-        .flat_map(|one| one.outliers.iter().map(|place| more(one.median, *place)))
-        .sum();
+    // Ranks go through their steps together.
+    let lost = all.iter().map(|one| {
+        let each = one.outliers.iter();
+        each.map(|place| more(one.median, *place)).sum::<u64>()
+    });
+    let lost = lost.max().unwrap_or(0);
     let outliers: usize = all.iter().map(|one| one.outliers.len()).sum();
     Some(Advice {
         rule: "slow-step",
@@ -160,7 +162,8 @@ pub fn exposed_communication(evidence: &Evidence<'_>) -> Option<Advice> {
             percent(exposed, all.span.0)
         ),
         place: longest.map(|longest| longest.start),
-        stake: Some(Nanos(exposed)),
+        // Devices communicate at the same time.
+        stake: Some(Nanos(exposed / evidence.settled.devices.len().max(1) as u64)),
         why: "computation could hide it; part of it may be waiting for a slower rank",
         attempt: "begin collective operations earlier (buckets of gradients, prefetched parameters), on a stream of their own, and \
                   send less (lower precision, accumulated gradients)"

@@ -33,6 +33,7 @@ use gputrail_trace::model::{
 pub use busy::{Busy, BusyTime, Gaps, Opener};
 use collectives::Collectives;
 pub use collectives::{CollectiveKey, CollectiveSummary};
+pub(crate) use consume::MANY_WORKGROUPS;
 use counters::CounterFigures;
 pub use counters::{CounterSummary, InvalidCounter, PeriodSummary, RangeCounterSummary};
 pub use distribution::Distribution;
@@ -332,7 +333,7 @@ impl Summary {
         &self.host.waits
     }
 
-    /// The call or range that filled most of a time of a process, and for how long.
+    /// The shortest call or range that filled half of a time of a process, or the one that filled most, and for how long.
     pub fn host_during(
         &self,
         process: ProcessIndex,

@@ -19,7 +19,8 @@ const MAX_PLACES: usize = 1 << 12;
 const HELD_BY_DEVICE: usize = 1 << 11;
 const HELD_BY_QUEUE: usize = 1 << 8;
 /// Maximum number of devices, and of queues, whose load over time is kept.
-const MAX_TIMELINES: usize = 1 << 7;
+const MAX_DEVICE_TIMELINES: usize = 1 << 6;
+const MAX_QUEUE_TIMELINES: usize = 1 << 8;
 
 /// A device of a process.
 type DeviceOf = (ProcessIndex, AgentIndex);
@@ -110,7 +111,7 @@ impl Places {
         if self.devices.len() >= MAX_PLACES && !self.devices.contains_key(&device) {
             device = OTHER_DEVICES;
         }
-        let is_drawn = self.has_timelines && self.devices.len() < MAX_TIMELINES;
+        let is_drawn = self.has_timelines && self.devices.len() < MAX_DEVICE_TIMELINES;
         let sweep = self.devices.entry(device).or_insert_with(|| {
             let mut sweep = new_sweep(HELD_BY_DEVICE, is_drawn);
             self.of_process.entry(device.0).or_default().push(device);
@@ -126,7 +127,7 @@ impl Places {
         if self.queues.len() >= MAX_PLACES && !self.queues.contains_key(&place) {
             place = (OTHER_DEVICES.0, OTHER_DEVICES.1, QueueIndex(u32::MAX));
         }
-        let is_drawn = self.has_timelines && self.queues.len() < MAX_TIMELINES;
+        let is_drawn = self.has_timelines && self.queues.len() < MAX_QUEUE_TIMELINES;
         let sweep = self.queues.entry(place);
         let sweep = sweep.or_insert_with(|| new_sweep(HELD_BY_QUEUE, is_drawn));
         sweep.work(interval, class);
