@@ -89,7 +89,7 @@ pub fn tiny(evidence: &Evidence<'_>) -> Option<Advice> {
         let median = one.sizes.median();
         one.kind == WorkKind::Copy && one.sizes.count >= TINY && median <= TINY_BYTES
     });
-    let cost = |one: &crate::summary::WorkSummary| one.times.total + one.parts.in_call;
+    let cost = |one: &crate::summary::WorkSummary| one.times.total + one.parts.idle_call;
     let worst = tiny.max_by_key(|one| cost(one))?;
     if !evidence.is_much(cost(worst), TINY_SHARE) {
         return None;
@@ -100,7 +100,7 @@ pub fn tiny(evidence: &Evidence<'_>) -> Option<Advice> {
     Some(Advice {
         rule: "tiny-copies",
         seen: format!(
-            "{} copies ({}) have a median of {} and took {} with their calls",
+            "{} copies ({}) have a median of {} and took {} with their calls, without waits for earlier work",
             grouped(worst.sizes.count),
             worst.name,
             bytes(worst.sizes.median()),

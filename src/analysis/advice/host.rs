@@ -108,12 +108,10 @@ pub fn device_waits(evidence: &Evidence<'_>) -> Option<Advice> {
         .filter_map(|process| evidence.summary.host_during(*process, worst.start, end))
         .max_by_key(|(_, overlap)| *overlap);
     // That the host was in a step says nothing.
-    let is_step = |name: &str| {
-        let mut steps = evidence.settled.steps.iter();
-        steps.any(|step| &*step.name == name)
-    };
     let host = match during {
-        Some((during, overlap)) if overlap * 2 >= worst.took && !is_step(during) => {
+        Some((during, overlap))
+            if overlap * 2 >= worst.took && !evidence.summary.is_step(during) =>
+        {
             format!(", and the host was in {} then", name(during))
         }
         _ => String::new(),

@@ -82,9 +82,21 @@ pub fn slow_step(evidence: &Evidence<'_>) -> Option<Advice> {
         let duration = steps[place].duration().map_or(0, |duration| duration.0);
         duration.saturating_sub(median.0)
     };
+    // All ranks are late together: the step in which the others did not wait says why.
+    let own = |place: usize| {
+        let waits = steps[place].times.exposed_communication().0;
+        let duration = steps[place].duration().map_or(0, |duration| duration.0);
+        duration.saturating_sub(waits)
+    };
     let (worst, place) = outliers
         .filter(|(one, place)| more(one.median, *place) > 0)
-        .max_by_key(|(one, place)| more(one.median, *place))?;
+        .max_by_key(|(one, place)| {
+            let typical = median(one.steps.iter().map(|place| own(*place)).collect());
+            (
+                own(*place).saturating_sub(typical),
+                more(one.median, *place),
+            )
+        })?;
     let step = &steps[place];
     let parts = |place: usize| {
         let step = &steps[place];
@@ -119,7 +131,7 @@ pub fn slow_step(evidence: &Evidence<'_>) -> Option<Advice> {
     Some(Advice {
         rule: "slow-step",
         seen: format!(
-            "{} of {} steps differ much from the median; the slowest, {} of {}, took {} instead of {}{differs}",
+            "{} of {} steps differ much from the median; the worst, {} of {}, took {} instead of {}{differs}",
             grouped(outliers as u64),
             grouped(steps.len() as u64),
             step.name,

@@ -22,6 +22,8 @@ pub struct LaunchParts {
     pub count: u64,
     /// In the call that enqueued the work.
     pub in_call: u64,
+    /// The part of it in which the queue ran nothing: a call that waits for earlier work has none.
+    pub idle_call: u64,
     /// After the call, while earlier work of its queue ran.
     pub behind: u64,
     /// After that, until the work of other queues that it waited for had ended.
@@ -41,6 +43,7 @@ impl LaunchParts {
     pub fn add(&mut self, other: &LaunchParts) {
         self.count += other.count;
         self.in_call = self.in_call.saturating_add(other.in_call);
+        self.idle_call = self.idle_call.saturating_add(other.idle_call);
         self.behind = self.behind.saturating_add(other.behind);
         self.depending = self.depending.saturating_add(other.depending);
         self.rest = self.rest.saturating_add(other.rest);
@@ -75,10 +78,12 @@ impl Launched {
         let mut from = self.enqueued.min(self.start);
         let call = of.end.saturating_sub(self.enqueued);
         let is_short = of.is_single && self.ran < call;
+        let busy = self.before.clamp(from, self.start.max(from)) - from;
         let in_call = part(&mut from, of.end);
         LaunchParts {
             count: 1,
             in_call,
+            idle_call: in_call.saturating_sub(busy),
             behind: part(&mut from, self.before),
             depending: part(&mut from, self.dependency),
             rest: part(&mut from, self.start),
@@ -241,6 +246,7 @@ mod tests {
         let expected = LaunchParts {
             count: 1,
             in_call: 5,
+            idle_call: 5,
             rest: 5,
             single: 1,
             ..LaunchParts::default()

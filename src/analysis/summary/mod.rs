@@ -343,6 +343,11 @@ impl Summary {
         self.host.during(process, from, to)
     }
 
+    /// Whether ranges with a name are steps.
+    pub fn is_step(&self, name: &str) -> bool {
+        self.step_patterns.is_step(name, false)
+    }
+
     /// Sums up a recording in which ranges that match the patterns are steps; without patterns, those that are numbered.
     pub fn with_steps(patterns: &[String]) -> Summary {
         Summary {
