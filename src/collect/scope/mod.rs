@@ -75,6 +75,8 @@ pub struct Scope {
     pub no_enqueue_arguments: bool,
     /// Whether pushed ranges are external ids of what happens inside of them.
     pub range_ids: bool,
+    /// Whether the stacks of the host are taken in calls that enqueue work.
+    pub call_stacks: bool,
 }
 
 /// Text that is no scope.
@@ -83,7 +85,7 @@ pub enum ScopeError {
     /// Not one of the keys.
     #[error(
         "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, dump-on=, kind=, call=, \
-         kernel=, pc-sampling=, counter=, counters-period=, counters-per-pass=, counters-run=, counters-device=, counters-kernel=, counters-include=, counters-exclude=, counters-dispatches=, counters-iterations=, environment-period=, kernel-debug-info, no-enqueue-arguments or range-ids"
+         kernel=, pc-sampling=, counter=, counters-period=, counters-per-pass=, counters-run=, counters-device=, counters-kernel=, counters-include=, counters-exclude=, counters-dispatches=, counters-iterations=, environment-period=, kernel-debug-info, no-enqueue-arguments, range-ids or call-stacks"
     )]
     Key(String),
     /// Not a span of time.
@@ -269,6 +271,7 @@ impl Scope {
                 "kernel-debug-info" => scope.kernel_debug_info = true,
                 "no-enqueue-arguments" => scope.no_enqueue_arguments = true,
                 "range-ids" => scope.range_ids = true,
+                "call-stacks" => scope.call_stacks = true,
                 _ => return Err(ScopeError::Key(part.into())),
             }
         }
@@ -362,6 +365,9 @@ impl Scope {
         if self.range_ids {
             parts.push("range-ids".to_owned());
         }
+        if self.call_stacks {
+            parts.push("call-stacks".to_owned());
+        }
         parts.join(";")
     }
 
@@ -374,6 +380,7 @@ impl Scope {
             kernel_debug_info: self.kernel_debug_info,
             no_enqueue_arguments: self.no_enqueue_arguments,
             range_ids: self.range_ids,
+            call_stacks: self.call_stacks,
             ..Scope::default()
         };
         *self == ways
@@ -422,11 +429,11 @@ mod tests {
     fn a_scope_survives_the_way_through_the_environment() {
         let text = "from=5000000000;duration=1500ms;start-on=clFinish;stop-on=step ?;dump-on=late*;kind=api;\
                     kind=memory-copy;call=clEnqueue*;call=!clEnqueueMarker*;kernel=gemm*;\
-                    pc-sampling=host-trap,1ms;kernel-debug-info;no-enqueue-arguments";
+                    pc-sampling=host-trap,1ms;kernel-debug-info;no-enqueue-arguments;call-stacks";
         let scope = Scope::parse(text).unwrap();
         assert_eq!(scope.duration, Some(Duration::from_millis(1500)));
         assert_eq!(scope.kinds, [Kind::API, Kind::MEMORY_COPY]);
-        assert!(scope.kernel_debug_info && scope.no_enqueue_arguments);
+        assert!(scope.kernel_debug_info && scope.no_enqueue_arguments && scope.call_stacks);
         assert_eq!(Scope::parse(&scope.to_text()), Ok(scope));
         let cycles = Scope::parse("pc-sampling=stochastic,65536cycles").unwrap();
         assert_eq!(cycles.sampling.unwrap().interval, 65536);
