@@ -25,6 +25,10 @@ fn is_said(report: &Report) -> bool {
     !report.is_sound() || !report.unrepresented.is_empty() || report.counts.events() == 0
 }
 
+fn line_ends(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
 /// Cuts and changes `text` in each of the variants, and returns those in which events are missing without a word. A reader refuses
 /// the file, or says that something is wrong, or has as many events as the lines of the file are; of one that is cut, those of its
 /// whole lines and one of the last. `may_join`: two lines without the bytes between them may be one, as a line of the format may end in
@@ -45,13 +49,12 @@ pub(super) fn unsaid(text: &str, may_join: bool) -> Vec<String> {
                 wanted = events(before) + u64::from(!last.trim_ascii().is_empty());
             }
             1 => bytes[place] = 0xff,
-            2 => {
-                let gone = bytes.drain(place..(place + 40).min(text.len()));
-                let ends = gone.filter(|byte| *byte == b'\n').count() as u64;
-                wanted -= if may_join { ends.min(wanted) } else { 0 };
-            }
+            2 => drop(bytes.drain(place..(place + 40).min(text.len()))),
             3 => bytes[place] = b'}',
             _ => bytes.insert(place, b'"'),
+        }
+        if may_join && variant % 5 != 0 {
+            wanted = wanted.saturating_sub(line_ends(text.as_bytes()) - line_ends(&bytes));
         }
         let Some(report) = read(&bytes) else {
             continue;
