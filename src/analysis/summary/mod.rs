@@ -21,6 +21,7 @@ pub mod steps;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,6 +36,7 @@ pub use call_stacks::LaunchStack;
 use call_stacks::LaunchStacks;
 use collectives::Collectives;
 pub use collectives::{CollectiveKey, CollectiveSummary};
+pub(crate) use consume::MANY_WORKGROUPS;
 use counters::CounterFigures;
 pub use counters::{CounterSummary, InvalidCounter, PeriodSummary, RangeCounterSummary};
 pub use distribution::Distribution;
@@ -53,6 +55,7 @@ pub use roles::FunctionRole;
 pub use roofline::Roofline;
 use steps::StepPatterns;
 pub use sweep::{DeviceTimes, WorkClass};
+pub use timeline::{Load, SpanLoads, Timeline};
 
 use crate::stacks::StackTree;
 
@@ -319,6 +322,12 @@ impl Summary {
         self
     }
 
+    /// Has the load of devices and queues over time kept, too.
+    pub fn with_timelines(mut self) -> Summary {
+        self.places.has_timelines = true;
+        self
+    }
+
     /// Device time, ns, by process, ranges and operators, and kernel or kind of work; `None` unless it was asked for.
     pub fn take_stacks(&mut self) -> Option<StackTree> {
         self.stacks.take()
@@ -357,7 +366,7 @@ impl Summary {
         &self.host.waits
     }
 
-    /// The call or range that filled most of a time of a process, and for how long.
+    /// The shortest call or range that filled half of a time of a process, or the one that filled most, and for how long.
     pub fn host_during(
         &self,
         process: ProcessIndex,
@@ -365,6 +374,11 @@ impl Summary {
         to: Nanos,
     ) -> Option<(&str, u64)> {
         self.host.during(process, from, to)
+    }
+
+    /// Whether ranges with a name are steps.
+    pub fn is_step(&self, name: &str) -> bool {
+        self.step_patterns.is_step(name, false)
     }
 
     /// Sums up a recording in which ranges that match the patterns are steps; without patterns, those that are numbered.

@@ -16,7 +16,7 @@ use gputrail_capture::description::SELECTED;
 use gputrail_counters::{KernelSelection, NumberRange};
 use gputrail_interface::counting::CountingMode;
 use gputrail_interface::sampling::Request;
-use gputrail_record::{Kind, Nanos, SamplingMethod, SamplingUnit};
+use gputrail_record::{Domain, Kind, Nanos, SamplingMethod, SamplingUnit};
 use std::fmt;
 use std::time::Duration;
 use wildmatch::WildMatch;
@@ -38,7 +38,11 @@ pub fn selected(scope: &Scope) -> String {
     }
 }
 
-/// The scope of a recording: what to record, and when. The default is everything, always.
+/// The APIs whose calls are recorded only if the scope names them: HIP makes several calls of HSA for each of its own, at every launch
+/// of a kernel, too.
+const ON_REQUEST: [Domain; 1] = [Domain::HSA];
+
+/// The scope of a recording: what to record, and when. The default is everything, always, but the calls of [`ON_REQUEST`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Nothing is recorded before this time, on CLOCK_BOOTTIME.
@@ -387,9 +391,11 @@ impl Scope {
         self.not_before.is_some() || self.start_on.is_some()
     }
 
-    /// Whether calls of `name` are recorded.
-    pub fn has_call(&self, name: &str) -> bool {
+    /// Whether calls of `name` in `domain` are recorded.
+    pub fn has_call(&self, domain: Domain, name: &str) -> bool {
+        let is_asked_for = |pattern: &String| !pattern.starts_with('!');
         among(&self.calls, name)
+            && (!ON_REQUEST.contains(&domain) || self.calls.iter().any(is_asked_for))
     }
 
     /// Whether kernels of `name` are recorded.
@@ -479,12 +485,19 @@ mod tests {
                 calls,
                 ..Scope::default()
             };
-            scope.has_call(name)
+            let domain = match name.starts_with("hsa") {
+                true => Domain::HSA,
+                false => Domain::OPENCL,
+            };
+            scope.has_call(domain, name)
         };
         assert!(calls(&[], "clFinish"));
         assert!(calls(&["clFi*"], "clFinish") && !calls(&["clFi*"], "clFlush"));
         assert!(!calls(&["!clGet*"], "clGetDeviceInfo") && calls(&["!clGet*"], "clFinish"));
         assert!(!calls(&["cl*", "!clGet*"], "clGetDeviceInfo"));
+        // HIP's own calls are enough, unless HSA's are asked for.
+        assert!(!calls(&[], "hsa_init") && !calls(&["!clGet*"], "hsa_init"));
+        assert!(calls(&["hsa_*"], "hsa_init") && calls(&["*"], "hsa_init"));
     }
 
     proptest! {

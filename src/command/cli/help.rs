@@ -169,6 +169,18 @@ wildcards. Operators: > >= < <=. Values with a sign are changes, in % or s, ms, 
 Exit codes: 0 on success; 1 when an input was damaged, and the rest was compared; 3 when a condition of --fail-if holds; 125 when \
 gputrail itself fails.";
 
+pub const REPORT_EXAMPLES: &str = "\
+Examples:
+  gputrail report run.pftrace                     makes run.html
+  gputrail report profile.json.gz -o report.html
+  gputrail report job/ -o job.html                all ranks";
+
+pub const REPORT_NOTES: &str = "\
+The page is one file that loads nothing and runs no script: it can be mailed, and opened without a network. Numbers in its tables \
+are those of `gputrail summary`. It draws up to 64 devices, 16 queues of each and 400 steps of a process.
+
+Exit codes: 0 on success; 1 when an input was damaged, and the page is of the rest; 125 when gputrail itself fails.";
+
 pub const HOTSPOTS_EXAMPLES: &str = "\
 Examples:
   gputrail hotspots run.pftrace
