@@ -304,6 +304,7 @@ impl Translator {
             record.context_id = work.context.0;
             record.stream_id = stream_id(work.stream, work.queue);
             record.correlation_id = correlation(work.correlation);
+            record.runtime_correlation_id = record.correlation_id;
             record.copy_count = 1;
             self.order.put(work.correlation, record);
         }
