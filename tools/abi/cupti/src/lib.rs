@@ -1,4 +1,5 @@
-//! CUPTI for OpenCL and the simulated GPU, by its own names: the API of CUDA 10.0 on gputrail.
+//! CUPTI for OpenCL and the simulated GPU, by its own names: the API of CUDA 10.0 on gputrail, with the records of that and later
+//! versions (`layout`).
 //!
 //! The library is a translation: subscribers are those of gputrail, and a buffer of gputrail is translated into records in
 //! the program's memory. `docs/apis.md` says how programs use it.
@@ -7,13 +8,13 @@
 //!
 //! | CUDA | here |
 //! |---|---|
-//! | driver API, runtime API | functions of OpenCL and of the simulated GPU's runtime, as the functions of CUDA that do the same ([`cuda`]); under ids of gputrail's own, all functions of OpenCL (driver) and of the simulated GPU's runtime (runtime). CUDA's own functions are not reported |
+//! | driver API, runtime API | functions of OpenCL and of the simulated GPU's runtime, as the functions of CUDA that do the same (`cuda`); under ids of gputrail's own, all functions of OpenCL (driver) and of the simulated GPU's runtime (runtime). CUDA's own functions are not reported |
 //! | `CUdevice`, device id | the device's number, from 0, in the order in which they became known (OpenCL: when a context is created for it, or a device is asked for that is not known) |
 //! | `CUcontext`, `CUstream` | handles of the runtime: `cl_context`, `cl_command_queue` (a queue where there are no streams); `contextId` and `streamId` are gputrail's ids |
 //! | current context | in a callback, the call's; otherwise none |
 //! | block, grid | workgroup, number of workgroups. A block size that the runtime chose and does not report is 1 |
 //! | shared memory, local memory | local memory, private memory |
-//! | time | nanoseconds of CLOCK_REALTIME, of host and devices; when that clock is set, times go on without a jump ([`clock`]). `gputrail demo` begins at that clock and runs faster or slower; `cuptiGetTimestamp` does not follow it |
+//! | time | nanoseconds of CLOCK_REALTIME, of host and devices; when that clock is set, times go on without a jump (`clock`). `gputrail demo` begins at that clock and runs faster or slower; `cuptiGetTimestamp` does not follow it |
 //! | correlation id | the low 32 bits of gputrail's |
 //!
 //! # Functions
@@ -105,7 +106,7 @@ fn with_gputrail(work: impl FnOnce() -> Answer) -> CUptiResult {
     })
 }
 
-/// The version of the API, that of the library's [`layout`].
+/// The version of the API, that of the library's layout.
 ///
 /// # Safety
 ///

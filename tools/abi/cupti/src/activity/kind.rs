@@ -8,9 +8,9 @@
 //! | `MEMCPY` | copies, and memory that is mapped: from the device at its map, to it at its unmap. Migrations of managed memory are records of `UNIFIED_MEMORY_COUNTER` instead. Of one context, too |
 //! | `MEMCPY2` | copies between devices. Of one context, too |
 //! | `MEMSET` | fills. Of one context, too |
-//! | `KERNEL`, `CONCURRENT_KERNEL` | `CUpti_ActivityKernel4`. Kernels run as they do without: none is serialized. If both are enabled, records are of the second kind. Of one context, too |
+//! | `KERNEL`, `CONCURRENT_KERNEL` | Kernels run as they do without: none is serialized. If both are enabled, records are of the second kind. Of one context, too |
 //! | `CDP_KERNEL` | kernels that kernels have launched, of the simulated GPU: they come with `CONCURRENT_KERNEL`, so that a program has to look at the kind of each record; `NOT_COMPATIBLE` alone |
-//! | `DRIVER`, `RUNTIME` | `cbid` is that of callbacks |
+//! | `DRIVER`, `RUNTIME` | all functions of OpenCL are the driver's, those of the simulated GPU's runtime the runtime's, under gputrail's ids; functions of OpenCL with a like in CUDA's runtime are the runtime's under its ids, too ([`cuda`](crate::cuda)) |
 //! | `DEVICE`, `DEVICE_ATTRIBUTE` | each device once. Compute capability is 0.0; attributes that are not known are 0, or have no record. `uuid` is the PCI address as text where the runtime has no id |
 //! | `CONTEXT`, `STREAM`, `MODULE`, `FUNCTION` | each object once, with the next records that are delivered. Modules have no `cubin`: the callback has it |
 //! | `NAME` | devices, threads, contexts and streams that have a name, and again when it changes; at a flush |
