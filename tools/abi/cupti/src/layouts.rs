@@ -20,6 +20,10 @@ fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("include")
 }
 
+/// The headers that are compared.
+const INCLUDES: &str = "#include <cuda.h>\n#include <cupti.h>\n#if __has_include(<cupti_pcsampling.h>)\n\
+    #include <cupti_pcsampling.h>\n#endif\n";
+
 /// A folder for a program, with a header of C++ that CUDA's includes without need, and the compiler with the `includes` in its path.
 fn compiler(includes: &[PathBuf], layout: Layout) -> (tempfile::TempDir, Command) {
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +62,7 @@ impl Declared {
     fn of(includes: &[PathBuf], layout: Layout) -> Declared {
         let (folder, mut compiler) = compiler(includes, layout);
         let source = folder.path().join("all.c");
-        std::fs::write(&source, "#include <cuda.h>\n#include <cupti.h>\n").unwrap();
+        std::fs::write(&source, INCLUDES).unwrap();
         let text = run(compiler.args(["-E", "-P"]).arg(&source)).well().text();
         let mut found = Declared::default();
         // The kind of what is declared, outermost first.
@@ -121,7 +125,7 @@ fn ask(includes: &[PathBuf], layout: Layout, body: &str) -> BTreeMap<String, Str
     let (folder, mut compiler) = compiler(includes, layout);
     let (source, program) = (folder.path().join("ask.c"), folder.path().join("ask"));
     let text = format!(
-        "#include <stddef.h>\n#include <stdio.h>\n#include <cuda.h>\n#include <cupti.h>\n\
+        "#include <stddef.h>\n#include <stdio.h>\n{INCLUDES}\
          #define FIELD(s, f) printf(#s \".\" #f \" %zu %zu\\n\", offsetof(s, f), sizeof ((s *)0)->f)\n\
          #define SIZE(s) printf(#s \" %zu\\n\", sizeof(s))\n#define NUMBER(n) printf(#n \" %lld\\n\", (long long)n)\n\
          int main(void) {{\n{body}return 0;\n}}\n"

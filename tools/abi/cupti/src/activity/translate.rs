@@ -452,11 +452,11 @@ impl Translator {
         }
         let mut record = record::Jit::blank();
         // CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN, CUPTI_ACTIVITY_JIT_OPERATION_COMPILE
-        (record.entry_type, record.operation_type) = (1, 3);
+        (record.jit_entry_type, record.jit_operation_type) = (1, 3);
         record.device_id = self.device(overhead.agent);
         (record.start, record.end) = (overhead.start.0, overhead.end.0);
         record.correlation_id = correlation(overhead.correlation);
-        record.operation_correlation_id = overhead.correlation.0;
+        record.jit_operation_correlation_id = overhead.correlation.0;
         record.process_id = std::process::id();
         record.thread_id = overhead.thread.0;
         self.order.put(overhead.correlation, record);
