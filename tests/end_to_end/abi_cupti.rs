@@ -67,17 +67,28 @@ fn two_threads_use_cupti() {
     );
 }
 
-#[test]
-fn cuptis_records_have_the_order_and_the_fields_of_its_document() {
-    needs!(cuptis_records_have_the_order_and_the_fields_of_its_document:
-        Need::Pocl, Need::OpenClToolchain);
+/// Runs a program that prints that it has passed.
+fn passes(source: &str) {
     let dir = TestDir::new();
-    let program = CUPTI.program(&dir, C, "tests/programs/abi/cupti_documents.c", true);
+    let program = CUPTI.program(&dir, C, source, true);
     let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
     assert_eq!(
         (ended.text().as_str(), ended.stderr.as_str()),
         ("passed\n", "")
     );
+}
+
+#[test]
+fn cuptis_records_have_the_order_and_the_fields_of_its_document() {
+    needs!(cuptis_records_have_the_order_and_the_fields_of_its_document:
+        Need::Pocl, Need::OpenClToolchain);
+    passes("tests/programs/abi/cupti_documents.c");
+}
+
+#[test]
+fn functions_and_kinds_that_came_after_cuda_10_answer() {
+    needs!(functions_and_kinds_that_came_after_cuda_10_answer: Need::Pocl, Need::OpenClToolchain);
+    passes("tests/programs/abi/cupti_later.c");
 }
 
 /// Runs a program that knows nothing of CUPTI with a tool of `examples/abi`: 20 kernels called `work`.

@@ -203,6 +203,25 @@ fn records_have_the_layouts_of_the_headers() {
 }
 
 #[test]
+fn pc_sampling_has_the_structures_of_its_header() {
+    needs!(pc_sampling_has_the_structures_of_its_header: Need::Program("cc"));
+    let declared = Declared::of(&[include()], Layout::Cuda13).structures;
+    let said = ask(&[include()], Layout::Cuda13, &questions(declared.iter()));
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (structure, field, offset, bytes) in crate::pc_sampling::fields() {
+        let place = places.entry(structure).or_default();
+        let of_c = &declared[structure][*place];
+        let expected = format!("{offset} {bytes}");
+        assert_eq!(said[&format!("{structure}.{of_c}")], expected, "{field}");
+        *place += 1;
+    }
+    assert_eq!(places.len(), 11);
+    for (structure, fields) in places {
+        assert_eq!(declared[structure].len(), fields, "{structure}");
+    }
+}
+
+#[test]
 fn parameters_lie_where_the_headers_have_them() {
     needs!(parameters_lie_where_the_headers_have_them: Need::Program("cc"));
     let mut body = String::new();
