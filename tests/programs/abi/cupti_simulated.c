@@ -1,5 +1,7 @@
 /* A tool of the simulated GPU: enables every kind of records, and all callbacks, and prints how many there were of each. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "cupti.h"
 #include <dlfcn.h>
 #include <stdio.h>
