@@ -50,12 +50,9 @@ fn name(declaration: &str) -> String {
         .next()
         .unwrap_or_default();
     let is_in_word = |c: char| c.is_alphanumeric() || c == '_';
-    let words = text.rsplit(|c: char| !is_in_word(c));
-    words
-        .into_iter()
-        .find(|word| !word.is_empty())
-        .unwrap_or_default()
-        .to_owned()
+    let mut words = text.rsplit(|c: char| !is_in_word(c));
+    let last = words.find(|word| !word.is_empty());
+    last.unwrap_or_default().to_owned()
 }
 
 impl Declared {
