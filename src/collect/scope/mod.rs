@@ -382,12 +382,12 @@ impl Scope {
 
     /// Whether calls of `name` are recorded.
     pub fn has_call(&self, name: &str) -> bool {
-        among(&self.calls, name)
+        among(&self.calls, &[name])
     }
 
-    /// Whether kernels of `name` are recorded.
-    pub fn has_kernel(&self, name: &str) -> bool {
-        among(&self.kernels, name)
+    /// Whether a kernel of these names is recorded.
+    pub fn has_kernel(&self, names: &[&str]) -> bool {
+        among(&self.kernels, names)
     }
 }
 
@@ -396,15 +396,16 @@ fn matches(pattern: &str, name: &str) -> bool {
     WildMatch::new(pattern).matches(name)
 }
 
-/// Whether `patterns` let `name` in: it matches one of them, or there are only those that keep others out, and it
-/// matches none of these.
-fn among(patterns: &[String], name: &str) -> bool {
+/// Whether `patterns` let something of these names in: a name matches one of them, or there are only those that keep
+/// others out, and no name matches one of these.
+fn among(patterns: &[String], names: &[&str]) -> bool {
     let (out, within): (Vec<&str>, Vec<&str>) = patterns
         .iter()
         .map(|pattern| &**pattern)
         .partition(|pattern| pattern.starts_with('!'));
-    (within.is_empty() || within.iter().any(|pattern| matches(pattern, name)))
-        && !out.iter().any(|pattern| matches(&pattern[1..], name))
+    let is_named = |pattern: &str| names.iter().any(|name| matches(pattern, name));
+    (within.is_empty() || within.iter().any(|pattern| is_named(pattern)))
+        && !out.iter().any(|pattern| is_named(&pattern[1..]))
 }
 
 #[cfg(test)]
