@@ -479,6 +479,17 @@ mod tests {
         assert!(calls(&["clFi*"], "clFinish") && !calls(&["clFi*"], "clFlush"));
         assert!(!calls(&["!clGet*"], "clGetDeviceInfo") && calls(&["!clGet*"], "clFinish"));
         assert!(!calls(&["cl*", "!clGet*"], "clGetDeviceInfo"));
+        // A kernel has several names.
+        let kernel = |pattern: &str| {
+            let kernels = vec![pattern.to_owned()];
+            let scope = Scope {
+                kernels,
+                ..Scope::default()
+            };
+            scope.has_kernel(&["_Z4geluf", "gelu(float)", "gelu"])
+        };
+        assert!(["gelu", "_Z4*", "gelu(*"].map(kernel) == [true; 3]);
+        assert!(["scale", "!gelu", "!_Z*"].map(kernel) == [false; 3]);
     }
 
     proptest! {
