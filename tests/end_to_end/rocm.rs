@@ -570,6 +570,10 @@ fn a_program_that_runs_is_attached_to_and_goes_on() {
         "{}",
         ended.stderr
     );
+    let again = attach(program.id(), "");
+    assert_eq!(again.code(), 125);
+    let words = "has gputrail's library already";
+    assert!(again.stderr.contains(words), "{}", again.stderr);
     // It goes on for a while without us.
     std::thread::sleep(Duration::from_millis(300));
     end(program, "one");
