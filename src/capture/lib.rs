@@ -18,6 +18,7 @@ mod follow;
 mod format;
 pub mod join;
 pub mod joining;
+pub mod kernel_names;
 mod metadata;
 pub mod names;
 #[cfg(target_os = "linux")]

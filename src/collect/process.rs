@@ -22,7 +22,7 @@ pub use beginning::{
     load_tools,
 };
 pub use calls::{flush_due, interest, late_calls, pass_gate};
-pub use observed::{board, end, give_thread_name, is_observed, names, recorder};
+pub use observed::{add_kernel, board, end, give_thread_name, is_observed, names, recorder};
 pub(crate) use observed::{gate, observing};
 pub(crate) use table::buffers_for;
 pub use table::generation;

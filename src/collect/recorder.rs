@@ -24,6 +24,7 @@ use gputrail_buffer::platform::system;
 use gputrail_buffer::{
     Buffer, Collector, CollectorOptions, Layout, LayoutError, Mapping, MappingError, Policy,
 };
+use gputrail_capture::kernel_names::kernel_name;
 use gputrail_capture::names::Names;
 use gputrail_capture::{CaptureSink, FileHeader, Writer};
 use gputrail_interface::counting::CountingMode;
@@ -466,9 +467,11 @@ impl Recorder {
         self.gate.pause()
     }
 
-    /// A kernel has got its name: whether its dispatches are recorded is decided now.
-    pub fn kernel_named(&self, kernel: KernelId, name: &str) {
-        if !self.gate.scope().has_kernel(name) {
+    /// A kernel has got its name, and that name as C++ writes it, which is empty if it is none of C++: whether its
+    /// dispatches are recorded is decided now.
+    pub(crate) fn kernel_named(&self, kernel: KernelId, name: &str, demangled: &str) {
+        let names = [name, demangled, kernel_name(name, demangled)];
+        if !self.gate.scope().has_kernel(&names) {
             self.board.leave_out(kernel, self.gate.buffer());
         }
     }

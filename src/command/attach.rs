@@ -41,6 +41,8 @@ const RUNTIMES: [&str; 3] = [
     "libhsa-runtime64.so",
     "librocprofiler-register.so",
 ];
+/// The beginning of the name of our library's file, in its folder.
+const OURS: &str = "/libgputrail";
 /// ROCm's folder where nothing names it.
 const ROCM: &str = "/opt/rocm";
 /// How long the SDK may keep what has completed: two rounds of its delivery.
@@ -88,6 +90,12 @@ fn look_at(pid: u32) -> Result<()> {
     if !RUNTIMES.iter().any(|runtime| maps.contains(runtime)) {
         bail!(
             "process {pid} has loaded no runtime of ROCm, and programs of ROCm alone can be attached to: {INSTEAD}"
+        );
+    }
+    // AMD's library attaches again, and the program keeps what it has loaded.
+    if maps.contains(OURS) {
+        bail!(
+            "process {pid} has gputrail's library already: it is recorded, or was attached to, which is possible once: {INSTEAD}"
         );
     }
     let threads = std::fs::read_dir(folder.join("task")).context("cannot list its threads")?;

@@ -64,7 +64,7 @@ fn markers_file(base: Option<&Path>) -> Result<Option<OsString>, Failure> {
     }
 }
 
-/// Prints which libraries of markers programs find before ours.
+/// Prints which libraries of markers programs find before ours, and whose markers are not recorded.
 pub fn mention_other_libraries() {
     let folders = std::env::var_os(markers::LIBRARIES_VARIABLE);
     // An empty value names no folder; an empty part of a value is the current directory.
@@ -73,7 +73,8 @@ pub fn mention_other_libraries() {
     };
     for folder in std::env::split_paths(&folders) {
         let is_ours = folder.file_name() == Some(markers::LIBRARIES_FOLDER.as_ref());
-        let names = markers::LIBRARIES.iter().flat_map(|one| one.names());
+        let unobserved = markers::LIBRARIES.iter().filter(|one| !one.is_told_of);
+        let names = unobserved.flat_map(|one| one.names());
         let mut there = names.map(|name| folder.join(name));
         let there = there.find(|path| !is_ours && path.exists());
         if let Some(path) = there {

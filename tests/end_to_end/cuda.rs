@@ -131,6 +131,18 @@ fn calls_kernels_copies_and_fills_are_recorded_by_each_version_of_the_stand_in()
 }
 
 #[test]
+fn kernels_are_chosen_by_name() {
+    needs!(kernels_are_chosen_by_name: Need::Program("cc"), Need::TraceProcessor);
+    let stand_ins = StandIns::new();
+    for (option, expected) in [("--kernel=s*", [30, 0, 0]), ("--kernel=!saxpy", [0, 30, 9])] {
+        well(&mut stand_ins.record_with(&[option], VERSIONS[0], "", &["10", "3"]));
+        let mut trace = stand_ins.dir.trace();
+        let counts = ["saxpy", "_Z5scalePff", "node"].map(|name| kernels(&mut trace, name));
+        assert_eq!(counts, expected, "{option}");
+    }
+}
+
+#[test]
 fn faults_of_cupti_neither_disturb_the_program_nor_pass_silently() {
     needs!(faults_of_cupti_neither_disturb_the_program_nor_pass_silently:
         Need::Program("cc"), Need::TraceProcessor);

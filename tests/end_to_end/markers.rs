@@ -393,6 +393,11 @@ fn a_library_of_markers_that_programs_find_first_is_named() {
         path.display()
     );
     assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+    // rocprofiler-sdk tells of the markers of its own library.
+    let other = TestDir::new();
+    std::fs::write(other.join("librocprofiler-sdk-roctx.so.1"), "").expect("written");
+    let ended = well(command.env("LD_LIBRARY_PATH", other.path()));
+    assert!(!ended.stderr.contains("goes before"), "{}", ended.stderr);
 }
 
 #[test]

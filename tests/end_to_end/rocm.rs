@@ -434,6 +434,13 @@ fn only_what_is_wanted_is_started_and_recording_can_begin_later() {
     let log = stand_ins.log();
     assert_eq!((log.of("call").count(), log.of("kernel").count()), (0, 10));
     assert_eq!(kernels(&mut stand_ins.dir().trace(), "saxpy"), 5);
+    // Kernels by name.
+    for (option, expected) in [("--kernel=s*", [5, 0]), ("--kernel=!saxpy", [0, 5])] {
+        well(&mut stand_ins.record(&[option], "", &["5"]));
+        let mut trace = stand_ins.dir().trace();
+        let counts = ["saxpy", "_Z5scalePff"].map(|name| kernels(&mut trace, name));
+        assert_eq!(counts, expected, "{option}");
+    }
     // From the first launch by name on.
     well(&mut stand_ins.record(&["--start-on", "hipLaunchKernel"], "", &["5"]));
     let mut trace = stand_ins.dir().trace();
@@ -597,6 +604,10 @@ fn a_program_that_runs_is_attached_to_and_goes_on() {
         "{}",
         ended.stderr
     );
+    let again = attach(program.id(), "");
+    assert_eq!(again.code(), 125);
+    let words = "has gputrail's library already";
+    assert!(again.stderr.contains(words), "{}", again.stderr);
     // It goes on for a while without us.
     std::thread::sleep(Duration::from_millis(300));
     end(program, "one");

@@ -33,6 +33,8 @@ pub struct MarkerLibrary {
     pub others: &'static [&'static str],
     /// Its functions.
     pub functions: &'static [&'static str],
+    /// Whether the markers of a program that finds its vendor's library are recorded: rocprofiler-sdk tells of them.
+    pub is_told_of: bool,
 }
 
 /// The functions of ROCTx.
@@ -60,6 +62,7 @@ pub const LIBRARIES: [MarkerLibrary; 3] = [
         name: "libroctx64.so.4",
         others: &["libroctx64.so", "libroctx64.so.1"],
         functions: ROCTX,
+        is_told_of: false,
     },
     MarkerLibrary {
         name: "librocprofiler-sdk-roctx.so.1",
@@ -68,6 +71,7 @@ pub const LIBRARIES: [MarkerLibrary; 3] = [
             "librocprofiler-sdk-roctx.so.0",
         ],
         functions: ROCTX,
+        is_told_of: true,
     },
     MarkerLibrary {
         name: "libCLPerfMarker.so",
@@ -79,6 +83,7 @@ pub const LIBRARIES: [MarkerLibrary; 3] = [
             "clInitializePerfMarkerAMD",
             "clinitializePerfMarkerAMD",
         ],
+        is_told_of: false,
     },
 ];
 

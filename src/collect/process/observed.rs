@@ -4,9 +4,10 @@ use super::table::wanted;
 use crate::recorder::Recorder;
 use crate::scope::Gate;
 use crate::switchboard::Switchboard;
+use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::sync::QuietMutex;
 use gputrail_capture::names::Names;
-use gputrail_record::ThreadId;
+use gputrail_record::{KernelId, KernelSymbol, ThreadId};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -80,6 +81,20 @@ pub fn give_thread_name(thread: ThreadId, name: &str) {
 /// The names store of this process, if it has begun and has not ended.
 pub fn names() -> Option<&'static Names> {
     board().map(|board| board.names())
+}
+
+/// Registers a kernel of `name`, also with that name as C++ writes it, and asks the recording whether it has it.
+pub fn add_kernel(names: &Names, name: &str, mut symbol: KernelSymbol) -> KernelId {
+    symbol.name = names.string(name);
+    let demangled = function_names::demangled(name.as_bytes()).unwrap_or_default();
+    if !demangled.is_empty() {
+        symbol.demangled = names.string(&demangled);
+    }
+    let id = names.kernel(symbol);
+    if let Some(recorder) = recorder() {
+        recorder.kernel_named(id, name, &demangled);
+    }
+    id
 }
 
 /// The recorder of this process, if it is recorded now.

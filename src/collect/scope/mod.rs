@@ -394,13 +394,13 @@ impl Scope {
     /// Whether calls of `name` in `domain` are recorded.
     pub fn has_call(&self, domain: Domain, name: &str) -> bool {
         let is_asked_for = |pattern: &String| !pattern.starts_with('!');
-        among(&self.calls, name)
+        among(&self.calls, &[name])
             && (!ON_REQUEST.contains(&domain) || self.calls.iter().any(is_asked_for))
     }
 
-    /// Whether kernels of `name` are recorded.
-    pub fn has_kernel(&self, name: &str) -> bool {
-        among(&self.kernels, name)
+    /// Whether a kernel of these names is recorded.
+    pub fn has_kernel(&self, names: &[&str]) -> bool {
+        among(&self.kernels, names)
     }
 }
 
@@ -409,15 +409,16 @@ fn matches(pattern: &str, name: &str) -> bool {
     WildMatch::new(pattern).matches(name)
 }
 
-/// Whether `patterns` let `name` in: it matches one of them, or there are only those that keep others out, and it
-/// matches none of these.
-fn among(patterns: &[String], name: &str) -> bool {
+/// Whether `patterns` let something of these names in: a name matches one of them, or there are only those that keep
+/// others out, and no name matches one of these.
+fn among(patterns: &[String], names: &[&str]) -> bool {
     let (out, within): (Vec<&str>, Vec<&str>) = patterns
         .iter()
         .map(|pattern| &**pattern)
         .partition(|pattern| pattern.starts_with('!'));
-    (within.is_empty() || within.iter().any(|pattern| matches(pattern, name)))
-        && !out.iter().any(|pattern| matches(&pattern[1..], name))
+    let is_named = |pattern: &str| names.iter().any(|name| matches(pattern, name));
+    (within.is_empty() || within.iter().any(|pattern| is_named(pattern)))
+        && !out.iter().any(|pattern| is_named(&pattern[1..]))
 }
 
 #[cfg(test)]
@@ -498,6 +499,17 @@ mod tests {
         // HIP's own calls are enough, unless HSA's are asked for.
         assert!(!calls(&[], "hsa_init") && !calls(&["!clGet*"], "hsa_init"));
         assert!(calls(&["hsa_*"], "hsa_init") && calls(&["*"], "hsa_init"));
+        // A kernel has several names.
+        let kernel = |pattern: &str| {
+            let kernels = vec![pattern.to_owned()];
+            let scope = Scope {
+                kernels,
+                ..Scope::default()
+            };
+            scope.has_kernel(&["_Z4geluf", "gelu(float)", "gelu"])
+        };
+        assert!(["gelu", "_Z4*", "gelu(*"].map(kernel) == [true; 3]);
+        assert!(["scale", "!gelu", "!_Z*"].map(kernel) == [false; 3]);
     }
 
     proptest! {

@@ -207,7 +207,8 @@ pub struct Scope {
     #[arg(long = "call", value_name = "NAME", value_parser = scope::name)]
     pub calls: Vec<String>,
 
-    /// Record only kernels with this name, or, with ! before it, all others. May be given more than once
+    /// Record only kernels with this name, or, with ! before it, all others: the name as traces show it, as the program
+    /// has it, or with parameters as C++ writes it. May be given more than once
     #[arg(long = "kernel", value_name = "NAME", value_parser = scope::name)]
     pub kernels: Vec<String>,
 }

@@ -11,7 +11,6 @@ use super::sampling::ffi::Resource;
 use super::session::{CuptiReading, CuptiSession, current_session};
 use core::ffi::{CStr, c_char, c_void};
 use foldhash::HashMap;
-use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::names::Names;
 use gputrail_collect::process;
@@ -345,11 +344,7 @@ impl KnownObjects {
     fn add_kernel(&mut self, names: &Names, name: &[u8], module: ModuleId) -> KernelId {
         let mut symbol = KernelSymbol::blank();
         symbol.module = module;
-        symbol.name = names.string(&String::from_utf8_lossy(name));
-        if let Some(demangled) = function_names::demangled(name) {
-            symbol.demangled = names.string(&demangled);
-        }
-        let id = names.kernel(symbol);
+        let id = process::add_kernel(names, &String::from_utf8_lossy(name), symbol);
         self.kernels.insert(name.into(), id);
         id
     }

@@ -2,7 +2,8 @@
 //! have is learned when one of them is first recorded with its arguments.
 //!
 //! The SDK describes the arguments of a call at the price of texts for all of their values. So it is asked once for each function,
-//! at the exit of a call that has succeeded, and says where in its structure each argument lies. The values of later calls are read there.
+//! at the exit of a call that has succeeded. It tells addresses of arguments in a copy of the structure that is gone when they are told
+//! (versions up to 1.3.2): their distances say where in the structure each argument lies. The values of later calls are read there.
 
 use super::effects::{ResultType, enqueues, group, result};
 use super::sdk::{Refused, Sdk, call, text_of};
@@ -19,6 +20,8 @@ use gputrail_rocprofiler::{
 
 /// The most values of arguments of a call.
 pub(super) const MAX_ARGUMENTS: usize = 20;
+/// Where the arguments begin in the structure of a call, behind its size: the first one lies there.
+const FIRST_ARGUMENT: usize = size_of::<u64>();
 /// The operations of one table of functions of HSA: the tables' numbers follow one another.
 const TABLE: u16 = 256;
 /// The operations of a domain that the switchboard has room for.
@@ -175,7 +178,7 @@ impl RocmFunction {
         };
         let Some(at) = size
             .checked_sub(from_end)
-            .filter(|at| *at >= size_of::<u64>())
+            .filter(|at| *at >= FIRST_ARGUMENT)
         else {
             return 0;
         };
@@ -253,6 +256,8 @@ struct DescribedArgument {
     /// The type, as C++ mangles it.
     type_name: String,
     name: String,
+    /// Its value in words.
+    value: String,
 }
 
 /// The SDK's description of the arguments of a call.
@@ -264,10 +269,6 @@ unsafe fn describe_arguments(
     sdk: &Sdk,
     record: &CallbackTracingRecord,
 ) -> Result<Vec<DescribedArgument>, Refused> {
-    struct Described {
-        payload: usize,
-        arguments: Vec<DescribedArgument>,
-    }
     unsafe extern "C" fn visit(
         _: CallbackTracingKind,
         _: TracingOperation,
@@ -276,21 +277,20 @@ unsafe fn describe_arguments(
         _: i32,
         type_name: *const c_char,
         name: *const c_char,
-        _: *const c_char,
+        text: *const c_char,
         _: i32,
         described: *mut c_void,
     ) -> c_int {
         // SAFETY: the local of the caller below, which waits for this.
-        let described = unsafe { &mut *described.cast::<Described>() };
-        let Some(offset) = (value as usize).checked_sub(described.payload) else {
-            return 0;
-        };
+        let described = unsafe { &mut *described.cast::<Vec<DescribedArgument>>() };
         // SAFETY: null or texts of the SDK that last during the call.
-        let (type_name, name) = unsafe { (text_of(type_name), text_of(name)) };
-        described.arguments.push(DescribedArgument {
-            offset,
-            type_name: type_name.unwrap_or_default(),
-            name: name.unwrap_or_default(),
+        let texts = [type_name, name, text].map(|text| unsafe { text_of(text) });
+        let [type_name, name, text] = texts.map(Option::unwrap_or_default);
+        described.push(DescribedArgument {
+            offset: value as usize,
+            type_name,
+            name,
+            value: text,
         });
         0
     }
@@ -300,10 +300,7 @@ unsafe fn describe_arguments(
         i32,
         *mut c_void,
     ) -> Status;
-    let mut described = Described {
-        payload: record.payload as usize,
-        arguments: Vec::new(),
-    };
+    let mut described = Vec::new();
     let place = (&raw mut described).cast();
     // No pointer is followed.
     // SAFETY: the record is that of a call in progress (`# Safety`); the callback is called in the call, with the local.
@@ -321,8 +318,19 @@ unsafe fn describe_arguments(
         }
     };
     match status {
-        Status::SUCCESS => Ok(described.arguments),
+        Status::SUCCESS => {
+            place_in_structure(&mut described);
+            Ok(described)
+        }
         refused => Err(refused),
+    }
+}
+
+/// Makes offsets in the structure of a call of the addresses of arguments: the lowest one is that of the first argument.
+fn place_in_structure(described: &mut [DescribedArgument]) {
+    let first = described.iter().map(|argument| argument.offset).min();
+    for argument in &mut *described {
+        argument.offset = argument.offset - first.unwrap_or_default() + FIRST_ARGUMENT;
     }
 }
 
@@ -348,9 +356,11 @@ impl LearnedArguments {
         let mut infos = Vec::new();
         let mut places = Vec::new();
         for (at, argument) in described.iter().enumerate() {
-            let next = described.get(at + 1).map_or(end, |next| next.offset);
+            // Behind the last argument is the room that other functions need.
+            let last = || argument.end_of_last(end);
+            let next = described.get(at + 1).map_or_else(last, |next| next.offset);
             let room = next.saturating_sub(argument.offset);
-            if argument.offset + room > end {
+            if argument.offset.saturating_add(room) > end {
                 continue;
             }
             if argument.type_name.ends_with("dim3_t") || argument.type_name == "4dim3" {
@@ -370,6 +380,19 @@ impl LearnedArguments {
             // Once in a process for each function.
             infos: Vec::leak(infos),
             places,
+        }
+    }
+}
+
+impl DescribedArgument {
+    /// Where the argument ends at the latest if it is the last one in a structure whose arguments end at `end`. A value of one word has no
+    /// fields in words, or the handle of an object alone.
+    fn end_of_last(&self, end: usize) -> usize {
+        let fields = self.value.trim_matches(['{', '}']);
+        let is_handle = fields.starts_with("handle=") && !fields.contains(',');
+        match is_handle || !fields.contains('=') {
+            true => end.min(self.offset.saturating_add(size_of::<u64>())),
+            false => end,
         }
     }
 }
@@ -531,12 +554,14 @@ mod tests {
             number: 1,
         };
         let function = describe(operation, "hipLaunchKernel");
+        // The SDK tells addresses in a copy that is gone.
         let argument = |offset, type_name: &str, name: &str| DescribedArgument {
-            offset,
+            offset: 0x7ff0_0000 + offset,
             type_name: type_name.to_owned(),
             name: name.to_owned(),
+            value: "1".to_owned(),
         };
-        let described = vec![
+        let mut described = vec![
             argument(core::mem::offset_of!(Payload, function), "PKv", "function"),
             argument(
                 core::mem::offset_of!(Payload, blocks),
@@ -551,6 +576,7 @@ mod tests {
             argument(core::mem::offset_of!(Payload, flag), "h", "flag"),
             argument(core::mem::offset_of!(Payload, bytes), "m", "bytes"),
         ];
+        place_in_structure(&mut described);
         let at = (&raw const payload).cast();
         let mut values = [0; MAX_ARGUMENTS];
         // SAFETY: the structure of this function.
@@ -574,6 +600,23 @@ mod tests {
 
     #[test]
     fn structures_that_are_passed_by_value_have_no_value() {
+        let last = |type_name: &str, value: &str| {
+            let argument = DescribedArgument {
+                offset: FIRST_ARGUMENT,
+                type_name: type_name.to_owned(),
+                name: "last".to_owned(),
+                value: value.to_owned(),
+            };
+            LearnedArguments::of(vec![argument], 200).places
+        };
+        assert_eq!(last("9hipExtent", "{width=1, height=1, depth=1}"), []);
+        assert_eq!(
+            last("13hipMemcpyKind", "HostToDevice"),
+            [(8, ValueType::Signed(4))]
+        );
+        for value in ["handle=68725239936", "{handle=68725239936}"] {
+            assert_eq!(last("12hsa_signal_s", value), [(8, ValueType::Pointer)]);
+        }
         assert_eq!(ValueType::of("9hipExtent", 24), None);
         assert_eq!(ValueType::of("12hsa_signal_s", 8), Some(ValueType::Pointer));
         assert_eq!(ValueType::of("m", 4), None);

@@ -8,7 +8,6 @@ use super::code;
 use super::sdk::text_of;
 use super::session::{Reading, SdkAgent};
 use foldhash::HashMap;
-use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_capture::names::Names;
 use gputrail_collect::process;
@@ -350,16 +349,12 @@ fn register(names: &Names, data: &KernelSymbolData, name: &str) {
     let module = OBJECTS.lock().modules.get(&data.code_object_id).copied();
     let mut symbol = KernelSymbol::blank();
     symbol.module = module.unwrap_or_default();
-    symbol.name = names.string(name);
-    if let Some(demangled) = function_names::demangled(name.as_bytes()) {
-        symbol.demangled = names.string(&demangled);
-    }
     symbol.handle = data.kernel_object;
     symbol.local_memory = data.group_segment_size.into();
     symbol.private_memory = data.private_segment_size.into();
     symbol.code_object = code_object_of(data.code_object_id);
     let kernel = KnownKernel {
-        id: names.kernel(symbol),
+        id: process::add_kernel(names, name, symbol),
         vector_registers: data.arch_vgpr_count,
         accumulation_registers: data.accum_vgpr_count,
         scalar_registers: data.sgpr_count,

@@ -2,11 +2,10 @@
 
 use std::io;
 
-use super::stages;
 use crate::model::{
     EventArgument, Instant, Parent, ProcessIndex, Stream, Track, TrackIndex, TrackKind, Value,
 };
-use gputrail_capture::Metadata;
+use gputrail_capture::{Metadata, kernel_names};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ChildKernel, KernelId, Nanos, Preemption, WorkId};
 
@@ -109,7 +108,7 @@ fn kernel_name(metadata: &Metadata, kernel: KernelId) -> String {
         return "unknown kernel".to_owned();
     };
     let name = metadata.string(symbol.name);
-    stages::kernel_name(name, metadata.string(symbol.demangled)).to_owned()
+    kernel_names::kernel_name(name, metadata.string(symbol.demangled)).to_owned()
 }
 
 /// A workgroup, or all of them.

@@ -39,9 +39,9 @@ mod waits;
 
 pub use captures::{Captures, Options};
 pub use following::{FollowOutcome, Following};
+pub use gputrail_capture::kernel_names::short_name;
 pub use report::Report;
 pub use sampling::MAX_SHOWN as MAX_SAMPLES_SHOWN;
-pub use stages::short_name;
 
 use std::borrow::Cow;
 

@@ -323,6 +323,8 @@ int rocprofiler_iterate_callback_tracing_kind_operation_args(
     int (*visit)(int, int, uint32_t, const void *, int, const char *, const char *, const char *, int, void *), int most, void *data) {
     const struct function *function = standin_functions;
     const uint8_t *arguments = ((const struct hip_payload *)record.payload)->arguments;
+    /* Addresses are told in a copy, as AMD's library does. */
+    const struct hip_payload copy = *(const struct hip_payload *)record.payload;
     while (function->name && (function->kind != record.kind || function->operation != record.operation)) function++;
     if (!function->name) return record.kind > 9 ? NOT_IMPLEMENTED : SUCCESS;
     for (uint32_t i = 0; i < MOST_ARGUMENTS && function->arguments[i].name; i++) {
@@ -336,7 +338,7 @@ int rocprofiler_iterate_callback_tracing_kind_operation_args(
         if (argument->bytes == 12) snprintf(text, sizeof text, "{z=%u, y=%u, x=%u}", words[2], words[1], words[0]);
         else if (!strcmp(argument->type, "PKc") && pointed && most > 0) snprintf(text, sizeof text, "%s", pointed), followed = 1;
         else snprintf(text, sizeof text, argument->pointers ? "0x%lx" : "%lu", word);
-        if (visit(record.kind, record.operation, i, value, argument->pointers, argument->type, argument->name, text, followed, data)) break;
+        if (visit(record.kind, record.operation, i, copy.arguments + argument->offset, argument->pointers, argument->type, argument->name, text, followed, data)) break;
     }
     return SUCCESS;
 }

@@ -12,7 +12,6 @@ use super::programs;
 use super::references::{ReferenceCounted, object};
 use bytemuck::{Pod, Zeroable};
 use core::slice;
-use gputrail_buffer::platform::function_names;
 use gputrail_buffer::platform::sync::PerProcess;
 use gputrail_collect::process;
 use gputrail_interface::operations::resource;
@@ -225,10 +224,6 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
         ))
     });
     let mut record = KernelSymbol::blank();
-    record.name = names.string(&name);
-    if let Some(demangled) = function_names::demangled(name.as_bytes()) {
-        record.demangled = names.string(&demangled);
-    }
     record.module = programs::module(program);
     info.context = programs::context_of(program).unwrap_or_default();
     record.handle = kernel.into();
@@ -238,10 +233,7 @@ fn name(kernel: cl_kernel, program: cl_program) -> KernelInfo {
     record.workgroup_multiple = size(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE) as u32;
     record.arguments =
         ask!(below(), clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS) -> u32).unwrap_or(0);
-    info.launch.id = names.kernel(record);
-    if let Some(recorder) = gputrail_collect::process::recorder() {
-        recorder.kernel_named(info.launch.id, &name);
-    }
+    info.launch.id = process::add_kernel(names, &name, record);
     info.launch.static_local = record.local_memory as u32;
     info.launch.private = record.private_memory as u32;
     KERNELS.insert(kernel, info);
@@ -270,14 +262,9 @@ fn named(key: u64, name: impl FnOnce() -> String) -> KernelId {
         return KernelId::NONE;
     };
     let mut record = KernelSymbol::blank();
-    let name = name();
-    record.name = names.string(&name);
     record.handle = key;
     let mut info = KernelInfo::zeroed();
-    info.launch.id = names.kernel(record);
-    if let Some(recorder) = gputrail_collect::process::recorder() {
-        recorder.kernel_named(info.launch.id, &name);
-    }
+    info.launch.id = process::add_kernel(names, &name(), record);
     NATIVE.insert(key, info);
     info.launch.id
 }

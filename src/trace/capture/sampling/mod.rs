@@ -15,7 +15,6 @@ use std::io;
 
 use super::devices::Devices;
 use super::join::{EnqueueFields, FoundWork, WorkNature};
-use super::stages::short_name;
 use super::{StreamOutput, read};
 use crate::model::flame::{Flame, SampledQueue, Stack};
 use crate::model::hold::Hold;
@@ -25,6 +24,7 @@ use counts::{NameSources, ProcessCounts};
 use executions::ExecutionSums;
 use gputrail_capture::Metadata;
 use gputrail_capture::join::Enqueue as _;
+use gputrail_capture::kernel_names::short_name;
 use gputrail_code::aggregate::{Address, Aggregates, DispatchSamples, SampledKernels, WaveOutcome};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{

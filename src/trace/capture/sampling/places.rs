@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::capture::stages;
-use gputrail_capture::Metadata;
 use gputrail_capture::code::CodeOffset;
+use gputrail_capture::{Metadata, kernel_names};
 use gputrail_code::aggregate::Address;
 use gputrail_code::symbols::{Resolved, Symbols};
 use gputrail_record::{CodeObjectId, KernelId};
@@ -39,7 +38,7 @@ pub(super) fn kernel_name(metadata: &Metadata, kernel: KernelId) -> String {
     let symbol = metadata.kernels.get(&kernel);
     let name = symbol.map_or("", |symbol| {
         let name = metadata.string(symbol.name);
-        stages::kernel_name(name, metadata.string(symbol.demangled))
+        kernel_names::kernel_name(name, metadata.string(symbol.demangled))
     });
     match (name, kernel) {
         ("", KernelId::NONE) => "code outside of kernels".to_owned(),
