@@ -25,6 +25,7 @@ pub mod queue;
 mod reader;
 mod readings;
 mod recover;
+mod stacks;
 mod writer;
 
 #[cfg(test)]

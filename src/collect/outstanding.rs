@@ -128,9 +128,7 @@ pub const THREADS: usize = 1024;
 pub struct OfThread<S> {
     /// A free slot: index and 1, or 0.
     slot: AtomicU32,
-    /// The time while the thread sets a callback, or 0. A callback that is called right then needs no clock.
-    callback_time: AtomicU64,
-    /// The ticket of that callback.
+    /// The ticket of the callback that the thread sets right now, or 0.
     setting: AtomicU64,
     /// The source's own state.
     pub source: S,
@@ -157,7 +155,6 @@ impl<S> OfThread<S> {
     pub const fn new(source: S) -> OfThread<S> {
         OfThread {
             slot: AtomicU32::new(0),
-            callback_time: AtomicU64::new(0),
             setting: AtomicU64::new(0),
             source,
         }
@@ -169,13 +166,6 @@ impl<S> OfThread<S> {
         let index = self.slot.load(Ordering::Relaxed).checked_sub(1)?;
         self.slot.store(0, Ordering::Relaxed);
         Some(index as usize)
-    }
-
-    /// The time at which the thread began to set the callback that it is in.
-    #[inline(always)]
-    pub fn callback_time(&self) -> Option<Ticks> {
-        let time = self.callback_time.load(Ordering::Relaxed);
-        (time != 0).then_some(Ticks(time))
     }
 }
 
@@ -245,10 +235,8 @@ impl<S> Outstanding<S> {
         let ticket = Ticket(generation << INDEX_BITS | index as u64);
         // Release: pairs with the acquire of a callback on another thread.
         slot.state.store(ticket.state(SETTING), Ordering::Release);
-        // The callback that is set now: on this thread it has the slot, and needs no clock.
+        // The callback that is set now: on this thread it has the slot.
         own.setting.store(ticket.0, Ordering::Relaxed);
-        let time = work.window.1.0;
-        own.callback_time.store(time, Ordering::Relaxed);
         Some(TakenSlot { slot, ticket })
     }
 
@@ -267,7 +255,6 @@ impl<S> Outstanding<S> {
     #[inline(always)]
     pub fn publish<'a>(&self, taken: TakenSlot<'a>, own: &OfThread<S>) -> Option<ClaimedSlot<'a>> {
         own.setting.store(0, Ordering::Relaxed);
-        own.callback_time.store(0, Ordering::Relaxed);
         let state = taken.slot.state.load(Ordering::Relaxed);
         let is_open = |other| state == taken.ticket.state(other);
         // Otherwise the callback has come on this thread, which has completed the work.

@@ -11,6 +11,7 @@ use gputrail_trace::model::{
 };
 use gputrail_trace::ranks::is_communication;
 
+use super::call_stacks::LaunchedWork;
 use super::ranges::{RangePlace, RangeTrack, ThreadEntry};
 use super::{
     Distribution, FunctionRole, FunctionSummary, KnownWork, MAX_CODES, MAX_MISSING,
@@ -230,6 +231,9 @@ impl Consumer for Summary {
                 known.sum.parts.add(&parts);
             }
         });
+        if let Some(stacks) = &mut self.launch_stacks {
+            stacks.call(call);
+        }
         if let (false, Some(end)) = (nested, call.end) {
             let took = end.0.saturating_sub(call.start.0);
             self.ranges
@@ -327,6 +331,16 @@ impl Consumer for Summary {
                     let ranges = ranges.unwrap_or_default();
                     let frames = std::iter::once(&*process).chain(ranges);
                     stacks.add(frames.chain([name]), took);
+                }
+                if kind.is_busy()
+                    && let Some(stacks) = &mut self.launch_stacks
+                {
+                    let launched = LaunchedWork {
+                        process: work.process,
+                        label,
+                        took,
+                    };
+                    stacks.work(work.event, launched);
                 }
                 if class == WorkClass::Communication {
                     self.collectives.add(work, took);

@@ -4,6 +4,7 @@
 //! and kernels, not on how often they run.
 
 mod busy;
+mod call_stacks;
 mod collectives;
 mod consume;
 mod counters;
@@ -31,6 +32,8 @@ use gputrail_trace::model::{
 };
 
 pub use busy::{Busy, BusyTime, Gaps, Opener};
+pub use call_stacks::LaunchStack;
+use call_stacks::LaunchStacks;
 use collectives::Collectives;
 pub use collectives::{CollectiveKey, CollectiveSummary};
 pub(crate) use consume::MANY_WORKGROUPS;
@@ -108,6 +111,8 @@ pub struct Summary {
     step_patterns: StepPatterns,
     /// Device time by process, ranges and kernel, if it is wanted.
     stacks: Option<StackTree>,
+    /// Device time by call stack, if it is wanted.
+    launch_stacks: Option<LaunchStacks>,
     launches: Launches,
     host: Host,
     collectives: Collectives,
@@ -324,8 +329,36 @@ impl Summary {
     }
 
     /// Device time, ns, by process, ranges and operators, and kernel or kind of work; `None` unless it was asked for.
-    pub fn stacks(&self) -> Option<&StackTree> {
-        self.stacks.as_ref()
+    pub fn take_stacks(&mut self) -> Option<StackTree> {
+        self.stacks.take()
+    }
+
+    /// Has device time summed up by the call stacks of launches, too.
+    pub fn with_launch_stacks(mut self) -> Summary {
+        self.launch_stacks = Some(LaunchStacks::default());
+        self
+    }
+
+    /// The call stacks of launches with the name of the work that took most of their time, in descending order of time; `None`
+    /// unless they were asked for.
+    pub fn launch_stacks(&self) -> Option<Vec<(LaunchStack, &str)>> {
+        let list = self.launch_stacks.as_ref()?.list().into_iter();
+        let named = list.map(|stack| {
+            let name = self.label(stack.label);
+            (stack, name)
+        });
+        Some(named.collect())
+    }
+
+    /// Device time, ns, by process, call stack, and kernel or kind of work; `None` unless it was asked for.
+    pub fn launch_stack_tree(&self) -> Option<StackTree> {
+        let process = |index| self.names.process(index).text();
+        let stacks = self.launch_stacks.as_ref()?;
+        Some(stacks.tree(process, |label| self.label(label)))
+    }
+
+    fn label(&self, label: u32) -> &str {
+        self.labels.get(label as usize).map_or(REST, |name| name)
     }
 
     /// The waits of threads behind launches.

@@ -116,7 +116,7 @@ fn finish(claim: ClaimedSlot<'_>, status: cl_int, thread: Option<Current>) {
         && let Some(mut host) = thread.borrow()
     {
         let kept = OUTSTANDING.of_thread(host.number());
-        now = kept.callback_time().unwrap_or_else(clock::now);
+        now = clock::now();
         left = host.try_fill(work.buffers, |completion| put(completion, now));
         if left.is_none() {
             host.work_ends(work.correlation, now);
@@ -188,15 +188,16 @@ pub(super) fn completed_in_enqueue(
     known
 }
 
-/// Writes to `buffers` the completion of work that had completed when its enqueue returned, at `now`.
+/// Writes to `buffers` the completion of work that had completed when the runtime was asked, after its enqueue.
 pub(super) fn write_completed(
     host: &mut HostThread,
     work: &WorkHeader,
     buffers: Buffers,
     times: [u64; 4],
-    now: Ticks,
 ) {
     let [_, _, start, end] = times;
+    // Later than the enqueue's end: a device with threads of its own may have run the work since.
+    let now = clock::now();
     sampling::completed(work.id, DeviceTime(start), DeviceTime(end));
     let of = (work.id, work.correlation, work.agent);
     host.fill(buffers, |to| {

@@ -159,7 +159,7 @@ impl ObservedCall {
             }
             work.enqueue(&mut host, &enqueue);
             if let Some(times) = times {
-                completion::write_completed(&mut host, &enqueue.work, buffers, times, end);
+                completion::write_completed(&mut host, &enqueue.work, buffers, times);
             }
             if counts {
                 counted = counting::write(&mut host, &enqueue, measured);
