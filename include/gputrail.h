@@ -183,6 +183,12 @@ typedef uint32_t gputrail_kernel_id;
 /* A code object, from 1. */
 typedef uint32_t gputrail_code_object_id;
 
+/* A call stack of the host, from 1. */
+typedef uint32_t gputrail_call_stack_id;
+
+/* A program or library with host code, from 1. */
+typedef uint32_t gputrail_host_module_id;
+
 /* A line of source code, from 1. */
 typedef uint32_t gputrail_source_locator_id;
 
@@ -213,6 +219,8 @@ enum {
     GPUTRAIL_KIND_LOSS = 34, /* Records that were dropped: gputrail_record_loss. */
     GPUTRAIL_KIND_CLOCK_SNAPSHOT = 48, /* A reading of the host's clocks: gputrail_record_clock_snapshot. */
     GPUTRAIL_KIND_CLOCK_PAIR = 49, /* A reading of an agent's clock with the host's ticks: gputrail_record_clock_pair. */
+    GPUTRAIL_KIND_CALL_STACK = 50, /* A call stack of the host: CallStack. */
+    GPUTRAIL_KIND_HOST_MODULE = 51, /* A program or library with host code: HostModule. */
     GPUTRAIL_KIND_STRING = 64, /* A string and its id: gputrail_record_string_name. */
     GPUTRAIL_KIND_PROCESS = 65, /* A process: gputrail_record_process. */
     GPUTRAIL_KIND_THREAD = 66, /* A thread: gputrail_record_thread. */
@@ -2202,7 +2210,7 @@ typedef struct gputrail_simulation_report {
  *
  * 0 header                     8 start            16 end
  * 24 correlation id            32 ancestor         40 external id
- * 48 thread   52 return code   56 domain, operation   60 reserved
+ * 48 thread   52 return code   56 domain, operation   60 stack
  */
 typedef struct gputrail_record_api {
   /* Kind GPUTRAIL_KIND_API. Flag UNFINISHED: the call was in progress and end is 0. */
@@ -2227,8 +2235,8 @@ typedef struct gputrail_record_api {
   int32_t return_code;
   /* The function. */
   struct gputrail_operation operation;
-  /* Reserved, 0. */
-  uint32_t reserved;
+  /* The call stack of the host, if gputrail record --call-stacks records the process; otherwise none. */
+  gputrail_call_stack_id stack;
 } gputrail_record_api;
 
 /*

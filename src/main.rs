@@ -25,7 +25,7 @@ const CARRIED: Carried = Carried {
     cpp_header: include_str!("../include/gputrail.hpp"),
     clperfmarker_header: include_str!("../include/CLPerfMarker.h"),
     apis: include!(concat!(env!("OUT_DIR"), "/apis.rs")),
-    pages: &pages!("answers" "apis" "control" "convert" "counters" "cuda" "guide" "markers" "opencl" "operations" "parquet" "rocm" "sampling" "scale" "trace"),
+    pages: &pages!("answers" "apis" "control" "convert" "counters" "cuda" "guide" "markers" "opencl" "operations" "parquet" "queries" "rocm" "sampling" "scale" "trace"),
 };
 
 fn main() -> ExitCode {

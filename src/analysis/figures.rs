@@ -30,10 +30,32 @@ pub fn bytes(number: u64) -> String {
     }
 }
 
+/// The name, shortened in the middle to at most `most` characters.
+pub fn shortened(name: &str, most: usize) -> String {
+    let characters: Vec<char> = name.chars().collect();
+    if characters.len() <= most {
+        return name.to_owned();
+    }
+    let tail = (most - 2) / 2;
+    let head = most - 2 - tail;
+    let part = |characters: &[char]| characters.iter().collect::<String>();
+    format!(
+        "{}..{}",
+        part(&characters[..head]),
+        part(&characters[characters.len() - tail..])
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use gputrail_record::grouped;
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(shortened("short", 8), "short");
+        assert_eq!(shortened("a_very_long_kernel_name", 10), "a_ve..name");
+    }
 
     #[test]
     fn numbers_are_for_people() {

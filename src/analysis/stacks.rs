@@ -43,6 +43,11 @@ impl Default for StackTree {
 impl StackTree {
     /// Adds a value to a stack.
     pub fn add<'f>(&mut self, stack: impl Iterator<Item = &'f str>, value: u64) {
+        self.add_many(stack, 1, value);
+    }
+
+    /// Adds the sum of `count` values to a stack.
+    pub fn add_many<'f>(&mut self, stack: impl Iterator<Item = &'f str>, count: u64, value: u64) {
         let mut node = ROOT;
         for name in stack {
             let frame = self.frame(name);
@@ -52,7 +57,7 @@ impl StackTree {
             node = child;
         }
         let node = &mut self.nodes[node as usize];
-        node.count += 1;
+        node.count += count;
         node.value = node.value.saturating_add(value);
     }
 

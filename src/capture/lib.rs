@@ -26,6 +26,7 @@ pub mod queue;
 mod reader;
 mod readings;
 mod recover;
+mod stacks;
 mod writer;
 
 #[cfg(test)]

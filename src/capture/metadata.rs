@@ -68,6 +68,10 @@ pub struct Metadata {
     pub kernels: BTreeMap<KernelId, KernelSymbol>,
     /// Threads by id.
     pub threads: BTreeMap<ThreadId, Thread>,
+    /// Modules with host code, by id.
+    pub host_modules: BTreeMap<HostModuleId, HostModule>,
+    /// Call stacks of the host, by id: the frames, innermost first.
+    pub call_stacks: NumberMap<CallStackId, Box<[FrameAddress]>>,
     /// Operations.
     pub operations: HashMap<Operation, OperationName>,
     externals: HashMap<(ExternalKind, ExternalId), StringId>,
@@ -183,6 +187,16 @@ impl Metadata {
             Kind::CODE_BYTES => self.code.add(record),
             Kind::KERNEL_SYMBOL => keep!(kernels, KernelSymbol),
             Kind::THREAD => keep!(threads, Thread),
+            Kind::HOST_MODULE => keep!(host_modules, HostModule),
+            Kind::CALL_STACK => {
+                if let Some(stack) = record.read::<CallStack>() {
+                    // A record may claim more frames than it has.
+                    let there = record.bytes().len().saturating_sub(CallStack::bytes_for(0)) / 8;
+                    let frames = stack.frames();
+                    let frames = &frames[..frames.len().min(there)];
+                    self.call_stacks.insert(stack.id, frames.into());
+                }
+            }
             Kind::OPERATION => {
                 if let Some(name) = record.read::<OperationName>() {
                     self.operations.insert(name.operation, name);

@@ -8,6 +8,7 @@
 
 use crate::Writer;
 use crate::code;
+use crate::stacks::{MAX_BYTES, NewStack, Stacks};
 use gputrail_buffer::QueuePlace;
 use gputrail_buffer::platform::sync::QuietMutex;
 use gputrail_record::number_map::NumberMap;
@@ -58,6 +59,8 @@ struct NamesState {
     /// The offset in `kept` of the latest record of a kind and id.
     offsets: NumberMap<(Kind, u32), usize>,
     strings: HashMap<Box<str>, StringId>,
+    stacks: Stacks,
+    host_modules: u32,
     /// Bytes of the texts in `strings`.
     string_bytes: usize,
     limits: StringLimits,
@@ -260,6 +263,49 @@ impl Names {
                     .is_some_and(|bytes| bytes.id == id)
             })
             .for_each(|piece| read(&piece));
+    }
+
+    /// Names a program or library with host code.
+    pub fn host_module(&self, path: &str, build_id: &str) -> HostModuleId {
+        let mut state = self.state.lock();
+        state.host_modules += 1;
+        let mut module = HostModule::blank();
+        module.id = HostModuleId(state.host_modules);
+        module.path = state.string(path);
+        if !build_id.is_empty() {
+            module.build_id = state.string(build_id);
+        }
+        state.name(module.id.0, &module);
+        state.write();
+        module.id
+    }
+
+    /// The id of a call stack, the same for equal stacks. None if there are too many: the capture says so.
+    pub fn call_stack(&self, frames: &[FrameAddress], is_complete: bool) -> CallStackId {
+        let mut state = self.state.lock();
+        let (id, new) = state.stacks.id(frames, is_complete);
+        match new {
+            NewStack::Known => {}
+            NewStack::Record(range) => {
+                let NamesState {
+                    stacks, pending, ..
+                } = &mut *state;
+                pending.extend_from_slice(&stacks.records()[range]);
+                state.write();
+            }
+            NewStack::TooMany => {
+                let text = format!(
+                    "there were more different call stacks than fit in {} MiB: later calls have none",
+                    MAX_BYTES >> 20
+                );
+                let mut note = Note::blank();
+                note.time = gputrail_buffer::clock::now();
+                (note.what, note.text) = (NoteKind::MISSING, state.string(&text));
+                state.push(bytemuck::bytes_of(&note));
+                state.write();
+            }
+        }
+        id
     }
 
     /// Describes the process.
@@ -468,9 +514,9 @@ impl NamesState {
 
     fn write_kept(&self, writer: &Writer) {
         // The writer holds its error.
-        for piece in [&self.kept, &self.code]
+        for piece in [&*self.kept, &self.code, self.stacks.records()]
             .into_iter()
-            .flat_map(|kept| pieces(kept))
+            .flat_map(pieces)
         {
             let _ = writer.metadata(piece);
         }

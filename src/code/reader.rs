@@ -14,7 +14,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// Version of [`ReaderFunctions`] and of the structures that its functions exchange.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Name under which the library exports its [`ReaderFunctions`].
 pub const EXPORT: &str = "GPUTRAIL_SYMBOLS";
 /// Maximum number of instructions that are listed of one function.
@@ -32,6 +32,9 @@ pub struct ReaderFunctions {
     /// Opens the ELF file in `bytes[..length]`, which it copies from. On failure it returns null and sets `error`,
     /// which stays valid until this thread's next call of `open`.
     pub open: unsafe extern "C" fn(bytes: *const u8, length: usize, error: *mut Text) -> *mut File,
+    /// Opens the ELF file at `path` for the names of its functions alone, if its build id is `build_id` or that is no
+    /// text. The symbols of its debug file are used, too, where that is installed. Errors are as with `open`.
+    pub open_names: unsafe extern "C" fn(path: Text, build_id: Text, error: *mut Text) -> *mut File,
     /// Closes a file.
     pub close: unsafe extern "C" fn(*mut File),
     /// Looks up an address. The result stays valid until the next call with this file.

@@ -6,6 +6,7 @@
 
 pub mod agents;
 pub mod attributes;
+pub mod call_stacks;
 pub mod context;
 pub mod correlation;
 pub mod counting;

@@ -551,6 +551,7 @@ fn recorded(scope: &Scope) -> RecordSelection {
         Kind::INSTRUCTION_COUNT,
     ]));
     selection.enqueue_arguments = !scope.no_enqueue_arguments;
+    selection.call_stacks = scope.call_stacks;
     selection
 }
 

@@ -45,8 +45,14 @@ impl ApiName {
                 folder: "cupti",
                 package: "gputrail-abi-cupti",
                 built: "libcupti.so",
-                names: &["libcupti.so.10.0"],
-                link: Some(["libcupti.so", "libcupti.so.10.0"]),
+                // The library finds its layout by its name.
+                names: &[
+                    "libcupti.so.10.0",
+                    "libcupti.so.11.8",
+                    "libcupti.so.12",
+                    "libcupti.so.13",
+                ],
+                link: Some(["libcupti.so", "libcupti.so.13"]),
             },
             ApiName::Gpuperfapi => Files {
                 folder: "gpuperfapi",

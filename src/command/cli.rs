@@ -11,7 +11,7 @@ pub mod merge;
 pub mod record;
 pub mod summary;
 
-use self::answers::{Advise, Diff};
+use self::answers::{Advise, Diff, Report};
 use self::convert::Convert;
 use self::counters::Counters;
 use self::demo::Demo;
@@ -57,6 +57,7 @@ pub enum Command {
     Summary(Summary),
     Advise(Advise),
     Diff(Diff),
+    Report(Report),
     Hotspots(Hotspots),
     Library(Library),
     /// Show the help of a verb, or a page of the documentation; without a topic, the list of pages
@@ -344,7 +345,7 @@ mod tests {
         command.build();
         for name in [
             "record", "attach", "convert", "demo", "merge", "view", "info", "check", "summary",
-            "advise", "diff", "hotspots", "library",
+            "advise", "diff", "report", "hotspots", "library",
         ] {
             let help = command
                 .find_subcommand_mut(name)

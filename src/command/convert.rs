@@ -335,7 +335,7 @@ fn to_folder(
             let outcome = conversion.write_tables(&made, format, &mut times);
             let outcome = outcome.context("the output could not be made")?;
             let tables = summary_tables(&times, 0, None);
-            let text = tables::write(&tables, tables::Format::Csv);
+            let text = tables::write(&tables, tables::Format::Csv, usize::MAX);
             std::fs::write(made.join("summary.csv"), text)?;
             outcome
         }

@@ -39,7 +39,7 @@ pub fn run(arguments: &Counters, carried: Carried) -> Result<u8, Failure> {
                 Some(name) => counters_table(describe::rows(find(&catalogue, name)?).into_iter()),
                 None => architectures(&catalogue),
             };
-            stdout::print_tables(&[table], *format)?;
+            stdout::print_tables(&[table], *format, usize::MAX)?;
             return Ok(u8::from(!catalogue.refused.is_empty()));
         }
         Question::Info { of, name } => describe::info(of.architecture(&catalogue)?, name),
@@ -69,7 +69,7 @@ fn ask(carried: Carried, question: &Question, what: &str, subject: &str) -> Resu
             } else {
                 metrics_table(question::rows(&answer))
             };
-            stdout::print_tables(&[table], *format)?;
+            stdout::print_tables(&[table], *format, usize::MAX)?;
         }
         Question::Info { name, .. } => {
             stdout::print(&answer("info", std::slice::from_ref(name))?)?;

@@ -3,25 +3,9 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use gputrail_analysis::figures::{bytes, time};
+pub use gputrail_analysis::figures::{bytes, shortened, time};
 use gputrail_record::printable;
 pub use gputrail_record::{count, grouped};
-
-/// The name, shortened in the middle to at most `most` characters.
-pub fn shortened(name: &str, most: usize) -> String {
-    let characters: Vec<char> = name.chars().collect();
-    if characters.len() <= most {
-        return name.to_owned();
-    }
-    let tail = (most - 2) / 2;
-    let head = most - 2 - tail;
-    let part = |characters: &[char]| characters.iter().collect::<String>();
-    format!(
-        "{}..{}",
-        part(&characters[..head]),
-        part(&characters[characters.len() - tail..])
-    )
-}
 
 /// The names as [`printable`] texts, each shortened to at most `most` characters. Names that differ stay different: those that would look the same
 /// show the part by which they differ, and a number if that does not suffice.
@@ -84,12 +68,6 @@ fn shortened_around(name: &str, place: usize, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_names_keep_both_ends() {
-        assert_eq!(shortened("short", 8), "short");
-        assert_eq!(shortened("a_very_long_kernel_name", 10), "a_ve..name");
-    }
 
     #[test]
     fn shortened_names_that_differ_stay_different() {

@@ -26,6 +26,7 @@ mod flame;
 mod flight;
 mod help;
 mod hotspots;
+mod html_report;
 mod info;
 mod input;
 mod library;
@@ -110,6 +111,7 @@ pub fn run(carried: Carried) -> ExitCode {
         Command::Summary(arguments) => summary::run(&arguments),
         Command::Advise(arguments) => advise::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
+        Command::Report(arguments) => html_report::run(&arguments),
         Command::Hotspots(arguments) => hotspots::run(&arguments),
         Command::Status(arguments) => control::run(control::Verb::Status, &arguments),
         Command::Start(arguments) => control::run(control::Verb::Start, &arguments),

@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
+/// The name of standard output as an output, in messages.
+pub const STANDARD_OUTPUT: &str = "standard output";
+
 /// The largest process id that Linux gives.
 const MAX_PID: u32 = 1 << 22;
 /// Prefix of the names of the folders in which captures and traces are made.
@@ -142,7 +145,7 @@ impl Output {
             bail!("output -: standard output is a terminal; it takes a trace as a pipe or a file");
         }
         Ok(Output {
-            pattern: OutputPattern::literal(OsStr::new("standard output")),
+            pattern: OutputPattern::literal(OsStr::new(STANDARD_OUTPUT)),
             named: true,
             directory: std::env::temp_dir(),
             kind: OutputKind::StandardOutput,

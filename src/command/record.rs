@@ -94,6 +94,7 @@ pub fn run(mut arguments: Record, carried: Carried) -> Result<u8, Failure> {
     scope.counters = arguments.counting.choice()?;
     scope.dump_on = arguments.dump_on;
     scope.range_ids = arguments.range_ids;
+    scope.call_stacks = arguments.call_stacks;
     scope.environment_period = arguments.environment_period;
     // Arguments that are neither shown nor kept need not be recorded.
     scope.no_enqueue_arguments = !(arguments.contents.arguments || arguments.capture);

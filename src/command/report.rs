@@ -3,6 +3,7 @@
 use crate::failure::DAMAGED;
 use crate::figures::{bytes, count, time};
 use crate::messages::say;
+use crate::output::STANDARD_OUTPUT;
 use gputrail_convert::import::{Aligned, Report, Unrepresented};
 use gputrail_record::{Nanos, printable};
 use std::path::Path;
@@ -115,8 +116,11 @@ pub fn problems(report: &Report) -> u8 {
     if report.is_sound() { 0 } else { DAMAGED }
 }
 
-/// The line that names a trace, and what opens it.
+/// The line that names a trace, and what opens it if it is a file.
 pub fn trace_line(path: &Path, length: u64) -> String {
+    if path == Path::new(STANDARD_OUTPUT) {
+        return format!("trace: {STANDARD_OUTPUT} ({})", bytes(length));
+    }
     let path = path.display();
     let text = format!(
         "trace: {path} ({}); `gputrail view {path}` opens it, or https://ui.perfetto.dev",

@@ -51,9 +51,9 @@ pub fn print_csv(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints tables.
-pub fn print_tables(tables: &[Table], format: tables::Format) -> Result<(), Failure> {
-    let text = tables::write(tables, format);
+/// Prints tables; of each, at most `most` rows in formats for people.
+pub fn print_tables(tables: &[Table], format: tables::Format, most: usize) -> Result<(), Failure> {
+    let text = tables::write(tables, format, most);
     match format {
         tables::Format::Json => print_json(&text),
         tables::Format::Csv => print_csv(&text),

@@ -13,6 +13,7 @@ use crate::input;
 use crate::messages::say;
 use crate::proton;
 use crate::tables::{Cell, Column, Table};
+use anyhow::anyhow;
 use gputrail_analysis::advice::{Evidence, advise};
 use gputrail_analysis::summary::{
     CounterSummary, Distribution, InvalidCounter, PeriodSummary, RangeCounterSummary, RangeKernel,
@@ -26,16 +27,23 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         return proton::print(&trees, arguments);
     }
     let mut summary = Summary::with_steps(&arguments.step);
-    if arguments.flame.is_some() {
-        summary = summary.with_stacks();
+    match (arguments.by, arguments.flame) {
+        (Some(By::Stack), _) => summary = summary.with_launch_stacks(),
+        (None, Some(_)) => summary = summary.with_stacks(),
+        (Some(_), Some(_)) => return Err(anyhow!("--flame: expected --by stack or none").into()),
+        (_, None) => {}
     }
     let problems = input::read(&arguments.files, Contents::default(), &mut summary)?;
     for problem in &problems {
         say!("{problem}");
     }
-    if let (Some(format), Some(tree)) = (arguments.flame, summary.stacks()) {
+    if let Some(format) = arguments.flame {
+        let tree = match arguments.by {
+            Some(_) => summary.launch_stack_tree(),
+            None => summary.take_stacks(),
+        };
         flame::print(
-            tree,
+            &tree.unwrap_or_default(),
             (format, FlameUnit::DeviceTime),
             arguments.tables.output.as_deref(),
         )?;
@@ -168,6 +176,42 @@ fn calls(summary: &Summary) -> Table {
         name: column("API calls", "calls"),
         rows: rows.collect(),
         columns,
+    }
+}
+
+/// The call stacks of launches.
+fn call_stacks(summary: &Summary) -> Table {
+    let stacks = summary.launch_stacks().unwrap_or_default();
+    let all = stacks.iter().map(|(stack, _)| stack.time.0).sum();
+    let rows = stacks.iter().map(|(stack, work)| {
+        vec![
+            share(stack.time.0, all),
+            time(stack.time.0),
+            Cell::Count(stack.count),
+            Cell::Text((*work).to_owned()),
+            Cell::Text(
+                stack
+                    .stack
+                    .as_deref()
+                    .unwrap_or("(no call stack)")
+                    .to_owned(),
+            ),
+        ]
+    });
+    Table {
+        name: column(
+            "Device time by the call stack of the launch, innermost function first",
+            "by_stack",
+        ),
+        rows: rows.collect(),
+        // The long text comes last.
+        columns: vec![
+            SHARE,
+            TOTAL,
+            COUNT,
+            column("Most of it in", "work"),
+            column("Call stack", "stack"),
+        ],
     }
 }
 

@@ -6,6 +6,9 @@ use crate::stdout;
 use crate::tables::{self, Format, Table};
 use anyhow::{Context, anyhow};
 
+/// Number of rows of a table that people get without asking for more.
+const MAX_ROWS: usize = 30;
+
 impl TableOptions {
     /// The tables and rows that are wanted.
     pub fn choose(&self, mut all: Vec<Table>) -> Result<Vec<Table>, Failure> {
@@ -33,7 +36,12 @@ impl TableOptions {
     pub fn print(&self, all: Vec<Table>) -> Result<(), Failure> {
         let chosen = self.choose(all)?;
         match &self.output {
-            None => stdout::print_tables(&chosen, self.format),
+            None => {
+                // A table that is asked for, or cut off on request, is shown as it was.
+                let is_asked = !self.table.is_empty() || self.top.is_some();
+                let most = if is_asked { usize::MAX } else { MAX_ROWS };
+                stdout::print_tables(&chosen, self.format, most)
+            }
             Some(_) => self.write(&chosen),
         }
     }

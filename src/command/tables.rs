@@ -81,6 +81,14 @@ impl Cell {
                     text.into_owned()
                 }
             }
+            other => other.exact(),
+        }
+    }
+
+    /// The value for programs: numbers in the unit of the column's key, texts as they are.
+    pub fn exact(&self) -> String {
+        match self {
+            Cell::Text(text) | Cell::Name(text) => text.clone(),
             Cell::Count(number)
             | Cell::Bytes(number)
             | Cell::Time(Nanos(number))
@@ -127,12 +135,16 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// Writes tables. In formats for people, tables without rows are left out.
-pub fn write(tables: &[Table], format: Format) -> String {
+/// Writes tables. In formats for people, tables without rows are left out, and of others there are at most `most` rows.
+pub fn write(tables: &[Table], format: Format, most: usize) -> String {
     let filled = tables.iter().filter(|table| !table.rows.is_empty());
+    let join = |write: fn(&Table, usize) -> String| {
+        let texts: Vec<_> = filled.map(|table| write(table, most)).collect();
+        texts.join("\n")
+    };
     match format {
-        Format::Table => filled.map(plain).collect::<Vec<_>>().join("\n"),
-        Format::Markdown => filled.map(markdown).collect::<Vec<_>>().join("\n"),
+        Format::Table => join(plain),
+        Format::Markdown => join(markdown),
         Format::Csv => tables.iter().map(csv).collect::<Vec<_>>().join("\n"),
         Format::Json => {
             let text = serde_json::to_string_pretty(&JsonTables(tables));
@@ -144,25 +156,22 @@ pub fn write(tables: &[Table], format: Format) -> String {
 /// Writes one table as a file of its own: CSV without the name of the table in each line.
 pub fn write_one(table: &Table, format: Format) -> String {
     match format {
-        Format::Table => plain(table),
-        Format::Markdown => markdown(table),
+        Format::Table => plain(table, usize::MAX),
+        Format::Markdown => markdown(table, usize::MAX),
         Format::Csv => csv_lines(table, None),
-        Format::Json => write(std::slice::from_ref(table), format),
+        Format::Json => write(std::slice::from_ref(table), format, usize::MAX),
     }
 }
 
-fn plain(table: &Table) -> String {
+fn plain(table: &Table, most: usize) -> String {
+    let (rows, more) = cut(table, most);
     let titles = table.columns.iter().map(|column| column.title.to_owned());
     let mut lines: Vec<Vec<String>> = vec![titles.collect()];
-    lines.resize(table.rows.len() + 1, Vec::new());
+    lines.resize(rows.len() + 1, Vec::new());
     for column in 0..table.columns.len() {
-        let cells: Vec<String> = table
-            .rows
-            .iter()
-            .map(|row| row[column].for_people())
-            .collect();
+        let cells: Vec<String> = rows.iter().map(|row| row[column].for_people()).collect();
         let is_name = |row: &Vec<Cell>| matches!(row[column], Cell::Name(_));
-        let widest = if table.rows.iter().any(is_name) {
+        let widest = if rows.iter().any(is_name) {
             usize::MAX
         } else {
             WIDEST
@@ -190,10 +199,23 @@ fn plain(table: &Table) -> String {
         text += row.trim_end();
         text.push('\n');
     }
+    if let Some(more) = more {
+        text += &format!("  {more}\n");
+    }
     text
 }
 
-fn markdown(table: &Table) -> String {
+/// The rows that are shown, and a text about the others.
+fn cut(table: &Table, most: usize) -> (&[Vec<Cell>], Option<String>) {
+    let shown = &table.rows[..table.rows.len().min(most)];
+    let more = (table.rows.len() - shown.len()) as u64;
+    let key = table.name.key;
+    let text = || format!("and {} more (--top N, --table {key})", grouped(more));
+    (shown, (more > 0).then(text))
+}
+
+fn markdown(table: &Table, most: usize) -> String {
+    let (rows, more) = cut(table, most);
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let titles = table.columns.iter().map(|column| column.title.to_owned());
     let rules = (0..table.columns.len()).map(|place| {
@@ -206,7 +228,7 @@ fn markdown(table: &Table) -> String {
     let mut text = format!("## {}\n\n", table.name.title);
     text += &line(titles.collect());
     text += &line(rules.collect());
-    for row in &table.rows {
+    for row in rows {
         let cell = |cell: &Cell| {
             let text = cell.for_people().replace(['\n', '\r'], " ");
             let text = printable(&text);
@@ -215,6 +237,9 @@ fn markdown(table: &Table) -> String {
                 .replace('<', "&lt;")
         };
         text += &line(row.iter().map(cell).collect());
+    }
+    if let Some(more) = more {
+        text += &format!("\n{more}\n");
     }
     text
 }
@@ -274,7 +299,7 @@ impl Serialize for KeyedRow<'_> {
 
 impl Table {
     /// Whether a column contains texts.
-    fn is_text(&self, place: usize) -> bool {
+    pub fn is_text(&self, place: usize) -> bool {
         let texts = |row: &Vec<Cell>| matches!(row[place], Cell::Text(_) | Cell::Name(_));
         self.rows.iter().any(texts)
     }
@@ -306,12 +331,12 @@ mod tests {
 
     #[test]
     fn people_read_units() {
-        let text = write(&[table()], Format::Table);
+        let text = write(&[table()], Format::Table, usize::MAX);
         assert_eq!(
             text,
             "Things\n  Name         Time    Share\n  a|b, \"c\"  1.50 us   25.0 %\n  d               -  100.0 %\n"
         );
-        let text = write(&[table()], Format::Markdown);
+        let text = write(&[table()], Format::Markdown, usize::MAX);
         assert!(
             text.contains("| a\\|b, \"c\" | 1.50 us | 25.0 % |"),
             "{text}"
@@ -320,13 +345,23 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_are_left_out_are_counted_for_people_and_kept_for_programs() {
+        let write = |format| write(&[table()], format, 1);
+        let more = "and 1 more (--top N, --table things)\n";
+        assert!(write(Format::Table).ends_with(&format!("25.0 %\n  {more}")));
+        assert!(write(Format::Markdown).ends_with(&format!("25.0 % |\n\n{more}")));
+        assert_eq!(write(Format::Csv).lines().count(), 3);
+        assert!(write(Format::Json).contains("\"d\""));
+    }
+
+    #[test]
     fn programs_read_nanoseconds() {
-        let text = write(&[table()], Format::Csv);
+        let text = write(&[table()], Format::Csv, usize::MAX);
         assert_eq!(
             text,
             "table,name,time_ns,share\nthings,\"a|b, \"\"c\"\"\",1500,0.250000\nthings,d,,1.000000\n"
         );
-        let text = write(&[table()], Format::Json);
+        let text = write(&[table()], Format::Json, usize::MAX);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["things"][0]["name"], "a|b, \"c\"");
         assert_eq!(value["things"][0]["time_ns"], 1500);
@@ -360,7 +395,7 @@ mod tests {
             rows: Vec::new(),
             ..table()
         };
-        let write = |format| write(std::slice::from_ref(&empty), format);
+        let write = |format| write(std::slice::from_ref(&empty), format, usize::MAX);
         assert_eq!(
             (write(Format::Table), write(Format::Markdown)),
             (String::new(), String::new())

@@ -59,7 +59,7 @@ impl core::fmt::Display for Operation {
 /// ```text
 ///  0 header                     8 start            16 end
 /// 24 correlation id            32 ancestor         40 external id
-/// 48 thread   52 return code   56 domain, operation   60 reserved
+/// 48 thread   52 return code   56 domain, operation   60 stack
 /// ```
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
@@ -84,7 +84,7 @@ pub struct Api {
     pub return_code: i32,
     /// The function.
     pub operation: Operation,
-    /// Reserved, 0.
-    pub reserved: u32,
+    /// The call stack of the host, if `gputrail record --call-stacks` records the process; otherwise none.
+    pub stack: CallStackId,
 }
 record!(Api, Kind::API, 64);

@@ -73,6 +73,10 @@ number! {
     KernelId(u32);
     /// A code object, from 1.
     CodeObjectId(u32);
+    /// A call stack of the host, from 1.
+    CallStackId(u32);
+    /// A program or library with host code, from 1.
+    HostModuleId(u32);
     /// A line of source code, from 1.
     SourceLocatorId(u32);
     /// A thread of the operating system (gettid), or of the simulator.

@@ -149,7 +149,7 @@ parts! {
 }
 
 layouts! {
-    Api { start, end, correlation, ancestor, external, thread, return_code, operation, reserved }
+    Api { start, end, correlation, ancestor, external, thread, return_code, operation, stack }
     KernelDispatch {
         work, kernel, workgroup, grid, registers, static_local_memory, dynamic_local_memory, private_memory,
         private_memory_total, grid_id, executed_local_memory, cache_requested, cache_executed,
@@ -180,6 +180,8 @@ layouts! {
     Loss { count, first, last, thread, lost, reserved }
     ClockSnapshot { before, after, monotonic, monotonic_raw, boottime, realtime }
     ClockPair { before, after, device, agent, reserved }
+    CallStack { id, count, frames }
+    HostModule { id, path, build_id, reserved }
     StringName { id, length }
     Process { id, parent, executable, command, host, version, configuration, main_thread, rank, name }
     Thread { id, name, reserved }

@@ -14,7 +14,7 @@ macro_rules! layout {
 fn layouts_are_pinned() {
     layout!(Header, 8, kind @ 0, flags @ 1, words @ 2, sequence @ 4);
     layout!(Api, 64, header @ 0, start @ 8, end @ 16, correlation @ 24, ancestor @ 32, external @ 40,
-        thread @ 48, return_code @ 52, operation @ 56, reserved @ 60);
+        thread @ 48, return_code @ 52, operation @ 56, stack @ 60);
     layout!(WorkHeader, 56, id @ 0, correlation @ 8, external @ 16, enqueued @ 24, agent @ 32, context @ 36,
         queue @ 40, stream @ 44, thread @ 48, command @ 52, commands @ 54);
     layout!(KernelDispatch, 152, work @ 8, kernel @ 64, workgroup @ 68, grid @ 80, registers @ 104,
@@ -54,6 +54,8 @@ fn layouts_are_pinned() {
         realtime @ 48);
     layout!(ClockPair, 40, before @ 8, after @ 16, device @ 24, agent @ 32);
     layout!(Arguments, 184, correlation @ 8, operation @ 16, count @ 20, values @ 24);
+    layout!(CallStack, 1040, id @ 8, count @ 12, frames @ 16);
+    layout!(HostModule, 24, id @ 8, path @ 12, build_id @ 16, reserved @ 20);
     layout!(StringName, 16, id @ 8, length @ 12);
     layout!(Process, 48, id @ 8, parent @ 12, executable @ 16, command @ 20, host @ 24, version @ 28,
         configuration @ 32, main_thread @ 36, rank @ 40, name @ 44);
@@ -136,6 +138,8 @@ fn every_kind_has_one_type() {
         Loss::KIND,
         ClockSnapshot::KIND,
         ClockPair::KIND,
+        CallStack::KIND,
+        HostModule::KIND,
         StringName::KIND,
         Process::KIND,
         Thread::KIND,

@@ -1,13 +1,17 @@
 //! A reader of ELF files: symbols, DWARF lines, and x86 instructions.
 
 use addr2line::{Context, LookupResult};
+use cpp_demangle::DemangleOptions;
 use gimli::{EndianArcSlice, RunTimeEndian};
 use gputrail_code::reader::{LineStatus, MAX_FRAMES, MAX_INSTRUCTIONS, truncated};
 use iced_x86::{
     Decoder, DecoderOptions, FastFormatterOptions, SpecializedFormatter,
     SpecializedFormatterTraitOptions,
 };
-use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use object::{
+    Architecture, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SectionKind, SymbolKind,
+};
+use std::fs::File;
 use std::sync::Arc;
 
 /// Maximum number of symbols that are read of one file.
@@ -36,6 +40,8 @@ pub struct Elf {
     /// The sections with instructions, in the order of their addresses.
     code: Vec<Section>,
     architecture: Architecture,
+    /// Whether only the names of functions were read.
+    only_names: bool,
     /// The line information; `None` where the file has none, and the reason where it is damaged.
     lines: Result<Option<Context<ElfBytes>>, String>,
 }
@@ -61,6 +67,7 @@ pub struct ElfLocation<'a> {
 struct SymbolRange {
     begin: u64,
     end: u64,
+    is_global: bool,
     name: Box<str>,
 }
 
@@ -94,7 +101,28 @@ impl Elf {
             symbols: symbols(&file),
             code,
             architecture: file.architecture(),
+            only_names: false,
             lines: lines(&file),
+        })
+    }
+
+    /// Opens the file at `path` for the names of its functions, and its debug file where it has one. The error says why
+    /// there are none.
+    pub fn open_names(path: &str, build_id: Option<&str>) -> Result<Elf, String> {
+        let (mut symbols, has_all) = names_in(path, build_id)?;
+        if !has_all
+            && let Some((folder, file)) = build_id.and_then(|id| id.split_at_checked(2))
+            && let debug = format!("/usr/lib/debug/.build-id/{folder}/{file}.debug")
+            && let Ok((more, _)) = names_in(&debug, build_id)
+        {
+            symbols = more;
+        }
+        Ok(Elf {
+            symbols,
+            code: Vec::new(),
+            architecture: Architecture::Unknown,
+            only_names: true,
+            lines: Ok(None),
         })
     }
 
@@ -107,6 +135,11 @@ impl Elf {
             lines: LineStatus::NO_CODE,
             error: None,
         };
+        if self.only_names {
+            found.symbol = self.symbol(address);
+            found.lines = LineStatus::NONE;
+            return found;
+        }
         if self.section(address).is_none() {
             return found;
         }
@@ -228,8 +261,47 @@ impl Elf {
     }
 }
 
+/// The functions of the file at `path`, with readable names, and whether these are more than what the file exports. Only the
+/// parts of the file with symbols are read.
+fn names_in(path: &str, build_id: Option<&str>) -> Result<(Vec<SymbolRange>, bool), String> {
+    let text = |error: &dyn std::fmt::Display| format!("{path}: {error}");
+    let file = File::open(path).map_err(|error| text(&error))?;
+    if !file.metadata().is_ok_and(|file| file.is_file()) {
+        return Err(text(&"not a file"));
+    }
+    let cache = ReadCache::new(file);
+    let file = object::File::parse(&cache).map_err(|error| text(&error))?;
+    let own = file.build_id().ok().flatten().unwrap_or_default();
+    let own: String = own.iter().map(|byte| format!("{byte:02x}")).collect();
+    if build_id.is_some_and(|recorded| recorded != own) {
+        return Err(text(&"another file than the recorded one"));
+    }
+    let has_all = file.symbols().next().is_some();
+    let mut symbols = symbols(&file);
+    for symbol in &mut symbols {
+        symbol.name = demangled(&symbol.name);
+    }
+    Ok((symbols, has_all))
+}
+
+/// The readable form of a mangled name, without parameters; other names as they are.
+fn demangled(name: &str) -> Box<str> {
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let symbol = cpp_demangle::Symbol::new(name).ok();
+    let text = symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok());
+    let Some(text) = text else {
+        return name.into();
+    };
+    // Names of Rust end in a hash.
+    let text = match text.rsplit_once("::h") {
+        Some((text, hash)) if hash.len() == 16 => text,
+        _ => &text,
+    };
+    truncated(text).into()
+}
+
 /// The functions by address. A function without a size extends to the next one.
-fn symbols(file: &object::File<'_>) -> Vec<SymbolRange> {
+fn symbols<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<SymbolRange> {
     let mut found: Vec<SymbolRange> = file
         .symbols()
         .chain(file.dynamic_symbols())
@@ -239,11 +311,13 @@ fn symbols(file: &object::File<'_>) -> Vec<SymbolRange> {
             Some(SymbolRange {
                 begin: symbol.address(),
                 end: symbol.address().saturating_add(symbol.size()),
+                is_global: symbol.is_global(),
                 name: truncated(symbol.name().ok().filter(|name| !name.is_empty())?).into(),
             })
         })
         .collect();
-    found.sort_by_key(|symbol| (symbol.begin, u64::MAX - symbol.end));
+    // Of several names of a function, one that others know it by.
+    found.sort_by_key(|symbol| (symbol.begin, u64::MAX - symbol.end, !symbol.is_global));
     found.dedup_by_key(|symbol| symbol.begin);
     for place in 0..found.len() {
         if found[place].end == found[place].begin {

@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub static GPUTRAIL_SYMBOLS: ReaderFunctions = ReaderFunctions {
     version: VERSION,
     open,
+    open_names,
     close,
     locate,
     instructions,
@@ -55,7 +56,29 @@ unsafe extern "C" fn open(bytes: *const u8, length: usize, error: *mut Text) -> 
     // `Elf` copies what it keeps.
     let bytes = unsafe { core::slice::from_raw_parts(bytes, length) };
     let parsed = catch_unwind(|| Elf::parse(bytes));
-    match parsed.unwrap_or_else(|_| Err("the reader of ELF files failed".into())) {
+    // SAFETY: `error` is a place for a text, aligned and not null (the caller's promise).
+    unsafe { opened(parsed.unwrap_or_else(|_| Err(FAILED.into())), error) }
+}
+
+/// # Safety
+///
+/// The texts are valid during the call; `error` is a place for a text.
+unsafe extern "C" fn open_names(path: Text, build_id: Text, error: *mut Text) -> *mut File {
+    // SAFETY: the texts are valid until this returns (the caller's promise).
+    let (path, build_id) = unsafe { (path.get(), build_id.get()) };
+    let opened_names = catch_unwind(|| Elf::open_names(path.unwrap_or_default(), build_id));
+    // SAFETY: `error` is a place for a text, aligned and not null (the caller's promise).
+    unsafe { opened(opened_names.unwrap_or_else(|_| Err(FAILED.into())), error) }
+}
+
+/// The reason given for a panic.
+const FAILED: &str = "the reader of ELF files failed";
+
+/// # Safety
+///
+/// `error` is a place for a text, aligned and not null.
+unsafe fn opened(elf: Result<Elf, String>, error: *mut Text) -> *mut File {
+    match elf {
         Ok(elf) => Box::into_raw(Box::new(OpenElf {
             elf,
             texts: LocationTexts::default(),

@@ -14,16 +14,36 @@ use crate::command::TestDir;
 
 const CUPTI: Abi = Abi {
     name: "cupti",
-    library: "libcupti.so.10.0",
+    library: "libcupti.so.13",
 };
+
+/// The library of each layout, with the number that chooses the layout in the headers.
+const LAYOUTS: [(u32, Abi); 4] = [
+    (10, of_layout("libcupti.so.10.0")),
+    (11, of_layout("libcupti.so.11.8")),
+    (12, of_layout("libcupti.so.12")),
+    (13, CUPTI),
+];
+
+const fn of_layout(library: &'static str) -> Abi {
+    Abi {
+        name: "cupti",
+        library,
+    }
+}
 
 #[test]
 fn the_functions_of_cuptis_activity_and_callback_apis_answer_as_its_document_says() {
     needs!(the_functions_of_cuptis_activity_and_callback_apis_answer_as_its_document_says:
         Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
-    for compiler in [C, CPP] {
-        let program = CUPTI.program(&dir, compiler, "tests/programs/abi/cupti.c", true);
+    for (compiler, (number, abi)) in [C, CPP]
+        .into_iter()
+        .flat_map(|compiler| LAYOUTS.iter().map(move |layout| (compiler, layout)))
+    {
+        let layout = format!("-DCUPTI_GPUTRAIL_LAYOUT={number}");
+        let compiler = [compiler, &[layout.as_str()]].concat();
+        let program = abi.program(&dir, &compiler, "tests/programs/abi/cupti.c", true);
         for driver in [Driver::Basic, Driver::Threaded] {
             let ended = run(&mut dir.untraced(driver, &program, &[]));
             assert_eq!(
@@ -40,6 +60,19 @@ fn two_threads_use_cupti() {
     needs!(two_threads_use_cupti: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();
     let program = CUPTI.program(&dir, C, "tests/programs/abi/cupti_threads.c", true);
+    let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+    assert_eq!(
+        (ended.text().as_str(), ended.stderr.as_str()),
+        ("passed\n", "")
+    );
+}
+
+#[test]
+fn cuptis_records_have_the_order_and_the_fields_of_its_document() {
+    needs!(cuptis_records_have_the_order_and_the_fields_of_its_document:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let program = CUPTI.program(&dir, C, "tests/programs/abi/cupti_documents.c", true);
     let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
     assert_eq!(
         (ended.text().as_str(), ended.stderr.as_str()),
@@ -130,7 +163,10 @@ fn every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks() {
     let library = library.to_str().unwrap();
     let options = ["demo", "-q", "--steps", "1", "--tool", library];
     let options = [&options[..], &["--environment-period", "1ms"]].concat();
-    let ended = run(dir.gputrail(options).env("CUDA_INJECTION64_PATH", tool)).well();
+    let ended = run(dir
+        .gputrail(options.iter())
+        .env("CUDA_INJECTION64_PATH", &tool))
+    .well();
     let text = ended.text();
     assert!(text.ends_with("passed\n"), "{text}");
     let kinds = [
@@ -143,9 +179,152 @@ fn every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks() {
     let resources = [1, 3, 4, 6, 7, 9, 10, 13, 15, 18, 19];
     let resources = resources.map(|id| format!("resource {id}: "));
     let waits = [1, 2].map(|id| format!("wait {id}: "));
-    for start in kinds.iter().chain(&domains).chain(&resources).chain(&waits) {
+    // The kinds of counters of unified memory.
+    let counters = [1, 2, 3, 4, 5, 6, 7].map(|kind| format!("counter {kind}: "));
+    let all = kinds.iter().chain(&domains).chain(&resources);
+    for start in all.chain(&waits).chain(&counters) {
         assert_eq!(lines(&text, start), 1, "{start}: {text}");
     }
+    for without in ["2", "5"] {
+        let mut command = dir.gputrail(options.iter());
+        command
+            .env("CUDA_INJECTION64_PATH", &tool)
+            .env("WITHOUT_COUNTER", without);
+        let text = run(&mut command).well().text();
+        assert!(text.ends_with("passed\n"), "{text}");
+        for counter in &counters {
+            let is_off = *counter == format!("counter {without}: ");
+            let expected = usize::from(!is_off);
+            assert_eq!(lines(&text, counter), expected, "{counter}: {text}");
+        }
+    }
+}
+
+/// The kinds of records that `cupti_walk.c` has seen, which must have found nothing wrong.
+fn walked(ended: &Ended) -> Vec<u32> {
+    let text = ended.text();
+    assert!(text.ends_with("passed\n"), "{text}");
+    let kinds = text.lines().filter_map(|line| line.strip_prefix("kind "));
+    kinds.map(|kind| kind.parse().unwrap()).collect()
+}
+
+#[test]
+fn no_field_of_a_record_is_garbage_in_any_layout() {
+    needs!(no_field_of_a_record_is_garbage_in_any_layout: Need::Pocl, Need::OpenClToolchain);
+    for (number, abi) in LAYOUTS {
+        let dir = TestDir::new();
+        let library = abi.library(&dir);
+        let include = format!("-I{}", repository("tools/abi/cupti/include").display());
+        let layout = format!("-DCUPTI_GPUTRAIL_LAYOUT={number}");
+        let source = repository("tests/programs/abi/cupti_walk.c");
+        let options = ["-shared", "-fPIC", "-Wl,--as-needed", &include, &layout];
+        let tool = compiled(&dir, C, &options, &source, "libwalk.so");
+        let options = ["demo", "-q", "--steps", "1", "--environment-period", "1ms"];
+        let options = [&options[..], &["--tool", library.to_str().unwrap()]].concat();
+        let ended = run(dir.gputrail(options).env("CUDA_INJECTION64_PATH", &tool)).well();
+        let kinds = walked(&ended);
+        for kind in [
+            1, 2, 5, 8, 9, 10, 14, 18, 19, 20, 22, 25, 26, 27, 28, 30, 31, 37, 38, 39, 40, 45, 46,
+        ] {
+            assert!(
+                kinds.contains(&kind),
+                "{kind} in layout {number}: {kinds:?}"
+            );
+        }
+        let program = dir.program("lives");
+        let mut command = dir.preloaded(Driver::Threaded, &library, &program, &["20"]);
+        let kinds = walked(&run(command.env("CUDA_INJECTION64_PATH", &tool)).well());
+        // The runtime's calls, too: functions of CUDA that do the same.
+        for kind in [4, 5, 8, 9, 10] {
+            assert!(
+                kinds.contains(&kind),
+                "{kind} in layout {number}: {kinds:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_tools_of_today_ask_first_is_answered_in_every_layout() {
+    needs!(what_tools_of_today_ask_first_is_answered_in_every_layout: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for compiler in [C, CPP] {
+        for (number, abi) in LAYOUTS {
+            let layout = format!("-DCUPTI_GPUTRAIL_LAYOUT={number}");
+            let compiler = [compiler, &[layout.as_str()]].concat();
+            let source = "tests/programs/abi/cupti_today.c";
+            let program = abi.program(&dir, &compiler, source, true);
+            let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
+            let told = (ended.text(), ended.stderr.clone());
+            assert_eq!(told, ("passed\n".to_owned(), String::new()), "{number}");
+        }
+    }
+}
+
+#[test]
+fn a_variable_chooses_the_layout() {
+    needs!(a_variable_chooses_the_layout: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let include = format!("-I{}", repository("tools/abi/cupti/include").display());
+    let source = repository("tests/programs/abi/cupti_walk.c");
+    let layout = "-DCUPTI_GPUTRAIL_LAYOUT=11";
+    let options = ["-shared", "-fPIC", "-Wl,--as-needed", &include, layout];
+    let tool = compiled(&dir, C, &options, &source, "libwalk.so");
+    let program = dir.program("lives");
+    let mut command = dir.preloaded(Driver::Threaded, &library, &program, &["2"]);
+    command
+        .env("CUDA_INJECTION64_PATH", &tool)
+        .env("CUPTI_GPUTRAIL_LAYOUT", "11");
+    let ended = run(&mut command).well();
+    assert!(walked(&ended).contains(&10), "{}", ended.text());
+    // Another value is told, and the library's own layout remains.
+    let ended = run(command.env("CUPTI_GPUTRAIL_LAYOUT", "9"));
+    assert!(ended.text().contains("cuptiGetVersion"), "{}", ended.text());
+    let told = "libcupti: CUPTI_GPUTRAIL_LAYOUT=9 is not known: it is 10, 11, 12 or 13\n";
+    assert_eq!(ended.stderr, told);
+}
+
+#[test]
+fn proton_finds_its_kernels_in_their_scopes() {
+    needs!(proton_finds_its_kernels_in_their_scopes:
+        Need::Pocl, Need::OpenClToolchain, Need::Proton);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    std::fs::copy(&library, dir.join("libcupti.so")).unwrap();
+    let source = |name: &str| repository("tests/programs/abi").join(name);
+    let options = ["-shared", "-fPIC"];
+    let launches = source("proton_launches.c");
+    let launches = compiled(&dir, C, &options, &launches, "liblaunches.so");
+    let driver = source("proton_driver.c");
+    compiled(&dir, C, &options, &driver, "libcuda.so.1");
+    let proton = tools().join("proton/libproton.so");
+    let mut command = dir.untraced(Driver::Threaded, "python3", &[]);
+    command
+        .arg(source("proton.py"))
+        .args([&proton, &launches])
+        .arg("profile")
+        .env("TRITON_CUPTI_LIB_PATH", dir.path())
+        .env("LD_LIBRARY_PATH", dir.path());
+    run(&mut command).well();
+    let text = std::fs::read_to_string(dir.join("profile.hatchet")).unwrap();
+    let profile: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut found = Vec::new();
+    for scope in profile[0]["children"].as_array().unwrap() {
+        for kernel in scope["children"].as_array().unwrap() {
+            assert!(
+                kernel["metrics"]["time (ns)"].as_u64().unwrap() > 0,
+                "{text}"
+            );
+            let name = |of: &serde_json::Value| of["frame"]["name"].as_str().unwrap().to_owned();
+            let count = kernel["metrics"]["count"].as_u64().unwrap();
+            found.push((name(scope), name(kernel), count));
+        }
+    }
+    found.sort();
+    let expected = [("adds", "add", 7), ("muls", "mul", 5)];
+    let expected = expected.map(|(scope, name, count)| (scope.to_owned(), name.to_owned(), count));
+    assert_eq!(found, expected, "{text}");
 }
 
 #[test]

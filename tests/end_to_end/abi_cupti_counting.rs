@@ -14,7 +14,7 @@ use crate::command::{TestDir, well};
 
 const CUPTI: Abi = Abi {
     name: "cupti",
-    library: "libcupti.so.10.0",
+    library: "libcupti.so.13",
 };
 
 #[test]

@@ -67,6 +67,23 @@ fn every_function_of_rocprofiler_sdk_answers_as_its_document_says() {
 }
 
 #[test]
+fn markers_have_the_same_ids_in_callbacks_and_records_of_rocprofiler_sdk() {
+    needs!(markers_have_the_same_ids_in_callbacks_and_records_of_rocprofiler_sdk: Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let compiler = [C, C11, &["-rdynamic"]].concat();
+    let source = "tests/programs/abi/rocprofiler_sdk_markers.c";
+    let program = ROCPROFILER_SDK.program(&dir, &compiler, source, true);
+    for driver in [Driver::Basic, Driver::Threaded] {
+        let ended = run(&mut dir.untraced(driver, &program, &[]));
+        assert_eq!(
+            (ended.text().as_str(), ended.stderr.as_str()),
+            ("passed\n", "")
+        );
+        ended.well();
+    }
+}
+
+#[test]
 fn tools_of_rocprofiler_sdk_are_loaded_in_their_order_into_programs_that_know_nothing_of_it() {
     needs!(tools_of_rocprofiler_sdk_are_loaded_in_their_order_into_programs_that_know_nothing_of_it:
         Need::Pocl, Need::OpenClToolchain);

@@ -19,7 +19,7 @@ use crate::command::{TestDir, kernels, well};
 use crate::rocm_stand_ins::{NEWEST, RUNTIME, Recorded, StandIns, VERSIONS, number};
 
 /// How often each text comes.
-fn counted<T: Into<String>>(texts: impl Iterator<Item = T>) -> BTreeMap<String, usize> {
+pub fn counted<T: Into<String>>(texts: impl Iterator<Item = T>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for text in texts {
         *counts.entry(text.into()).or_default() += 1;
@@ -127,6 +127,7 @@ fn allocations_arguments_registers_streams_and_scratch_memory_are_recorded() {
         let stand_ins = StandIns::new(version);
         let options = [
             "--capture",
+            "--call=*",
             "--kind=api",
             "--kind=kernel-dispatch",
             "--kind=memory-allocation",
@@ -157,7 +158,7 @@ fn allocations_arguments_registers_streams_and_scratch_memory_are_recorded() {
         );
 
         // Learned from the first call of a function.
-        let of = |name: &str| {
+        let mut of = |name: &str| {
             let all = recorded.arguments.iter().filter(|(of, _)| of == name);
             all.map(|(_, values)| &values[..]).collect::<Vec<_>>()
         };
@@ -518,6 +519,39 @@ fn a_program_that_is_linked_with_the_library_observes_itself_if_it_begins_before
         let ended = well(command.arg("first"));
         let words = "10 kernels, 10 of them named, calls\n";
         assert_eq!(ended.text(), words, "{version}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_library_that_is_opened_after_hips_initialisation_observes_what_follows() {
+    needs!(a_library_that_is_opened_after_hips_initialisation_observes_what_follows: Need::OpenClToolchain);
+    for version in [600, NEWEST] {
+        let stand_ins = StandIns::new(version);
+        let dir = stand_ins.dir();
+        let source = repository("tests/programs/rocm/late.c");
+        let options = ["-shared", "-fPIC", "-Dmain=late", "-ldl"];
+        let opened = compiled(dir, C, &options, &source, "liblate.so");
+        let program = dir.join("late_opened");
+        stand_ins.compile(&["late_opened.c"], &program, &[]);
+        let start = |first: bool, library: Option<&str>| {
+            let mut command = Command::new(&program);
+            command.arg(dir.join(RUNTIME)).arg(&opened);
+            command.args(first.then_some("first"));
+            stand_ins.prepare(&mut command, "");
+            command.envs(library.map(|path| ("GPUTRAIL_ROCPROFILER", path)));
+            well(&mut command)
+        };
+        // HIP has no rocprofiler-sdk then: the library has it loaded.
+        for (first, words) in [(false, "6 kernels, 6"), (true, "10 kernels, 10")] {
+            let ended = start(first, None);
+            let words = format!("{words} of them named, calls\n");
+            assert_eq!(ended.text(), words, "{version}: {}", ended.stderr);
+            assert_eq!(ended.stderr, "", "{version}");
+        }
+        let ended = start(false, Some("/nonsense"));
+        assert_eq!(ended.text(), "0 kernels, 0 of them named, no calls\n");
+        let words = "GPUTRAIL_ROCPROFILER: ";
+        assert!(ended.stderr.contains(words), "{version}: {}", ended.stderr);
     }
 }
 

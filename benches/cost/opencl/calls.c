@@ -53,6 +53,31 @@ static long peak_kib(void)
     return kib;
 }
 
+/* Measures from `depth` functions further down, for recordings with call stacks. */
+__attribute__((noinline)) static void measure(int depth, cl_command_queue queue, cl_kernel kernel, cl_mem memory, int batches)
+{
+    if (depth > 0) {
+        measure(depth - 1, queue, kernel, memory, batches);
+        __asm__ volatile("" ::: "memory");
+        return;
+    }
+    size_t one = 1;
+    double *arguments = calloc((size_t)batches, sizeof *arguments);
+    double *enqueues = calloc((size_t)batches, sizeof *enqueues);
+    for (int batch = 0; batch < batches; batch++) {
+        double start = now();
+        for (int n = 0; n < ARGUMENTS; n++)
+            check(clSetKernelArg(kernel, 0, sizeof memory, &memory), "clSetKernelArg");
+        double between = now();
+        for (int n = 0; n < ENQUEUES; n++)
+            check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL), "clEnqueueNDRangeKernel");
+        enqueues[batch] = (now() - between) / ENQUEUES;
+        arguments[batch] = (between - start) / ARGUMENTS;
+        check(clFinish(queue), "clFinish");
+    }
+    printf("%.2f %.2f %ld\n", median(arguments, batches), median(enqueues, batches), peak_kib());
+}
+
 int main(int count, char **words)
 {
     int batches = count > 1 ? atoi(words[1]) : 0;
@@ -61,7 +86,6 @@ int main(int count, char **words)
         return 2;
     }
     const char *source = "kernel void nothing(global int *out) { out[0] = 1; }";
-    size_t one = 1;
     cl_int status;
     cl_platform_id platform;
     cl_device_id device;
@@ -79,20 +103,7 @@ int main(int count, char **words)
     cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, 64, NULL, &status);
     check(status, "clCreateBuffer");
 
-    double *arguments = calloc((size_t)batches, sizeof *arguments);
-    double *enqueues = calloc((size_t)batches, sizeof *enqueues);
-    for (int batch = 0; batch < batches; batch++) {
-        double start = now();
-        for (int n = 0; n < ARGUMENTS; n++)
-            check(clSetKernelArg(kernel, 0, sizeof memory, &memory), "clSetKernelArg");
-        double between = now();
-        for (int n = 0; n < ENQUEUES; n++)
-            check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL), "clEnqueueNDRangeKernel");
-        enqueues[batch] = (now() - between) / ENQUEUES;
-        arguments[batch] = (between - start) / ARGUMENTS;
-        check(clFinish(queue), "clFinish");
-    }
-    printf("%.2f %.2f %ld\n", median(arguments, batches), median(enqueues, batches), peak_kib());
+    measure(20, queue, kernel, memory, batches);
 
     clReleaseMemObject(memory);
     clReleaseKernel(kernel);

@@ -30,6 +30,8 @@ const ENQUEUE_ALLOWED: f64 = 140.0;
 /// Events of the kernel that are counted for each dispatch, and the limit for what that adds to it, in nanoseconds.
 const EVENTS: &str = "TASK_CLOCK,PAGE_FAULTS,CONTEXT_SWITCHES,CPU_MIGRATIONS";
 const COUNTED_ALLOWED: f64 = 5_000.0;
+/// The limit for the call stack of an enqueue, in nanoseconds.
+const STACK_ALLOWED: f64 = 3_000.0;
 /// The pool with which programs record, and the limit for their growth beyond it.
 const POOL_MIB: f64 = 16.0;
 const MEMORY_ALLOWED_MIB: f64 = 16.0;
@@ -63,6 +65,8 @@ enum How {
     Recorded,
     /// Recorded with [`EVENTS`] of each kernel.
     Counted,
+    /// Recorded with call stacks.
+    Stacks,
 }
 
 /// Measures single calls.
@@ -180,11 +184,14 @@ impl Programs<'_> {
     /// The command that runs `program` in the given way; the recording goes to `trace`.
     fn command(&self, program: &Path, how: How, trace: &Path) -> Command {
         let mut command = match how {
-            How::Recorded | How::Counted => {
+            How::Recorded | How::Counted | How::Stacks => {
                 let mut command = Command::new(&self.places.gputrail);
                 command.args(["record", "-q", "-o"]).arg(trace);
                 if how == How::Counted {
                     command.args(["--counters", EVENTS]);
+                }
+                if how == How::Stacks {
+                    command.arg("--call-stacks");
                 }
                 command.arg("--").arg(program);
                 command
@@ -195,7 +202,7 @@ impl Programs<'_> {
             How::MinimalLayer => Some(&self.minimal_layer),
             How::PassLayer => Some(&self.pass_layer),
             How::Disabled | How::Subscribed => Some(&self.places.library),
-            How::Alone | How::Recorded | How::Counted => None,
+            How::Alone | How::Recorded | How::Counted | How::Stacks => None,
         };
         if let Some(layer) = layer {
             command.env("OPENCL_LAYERS", layer);
@@ -269,13 +276,14 @@ impl Programs<'_> {
             || self.costs(How::Alone, BATCHES),
             |alone| alone.enqueue,
             || {
-                const OTHERS: [How; 6] = [
+                const OTHERS: [How; 7] = [
                     How::MinimalLayer,
                     How::Recorded,
                     How::PassLayer,
                     How::Disabled,
                     How::Subscribed,
                     How::Counted,
+                    How::Stacks,
                 ];
                 let costs: Outcome<Vec<Costs>> = OTHERS
                     .into_iter()
@@ -288,12 +296,21 @@ impl Programs<'_> {
         let argument =
             |other: usize| median(others.iter().map(|one| one[other].argument).collect());
         let enqueue = |other: usize| median(others.iter().map(|one| one[other].enqueue).collect());
-        let [minimal, recorded, passed, disabled, subscribed, counted] = [0, 1, 2, 3, 4, 5];
+        let [
+            minimal,
+            recorded,
+            passed,
+            disabled,
+            subscribed,
+            counted,
+            stacks,
+        ] = [0, 1, 2, 3, 4, 5, 6];
         let argument_alone = median(alone.iter().map(|one| one.argument).collect());
         let enqueue_alone = median(alone.iter().map(|one| one.enqueue).collect());
         let added = argument(recorded) - argument_alone;
         let more = enqueue(recorded) - enqueue(minimal);
         let events = enqueue(counted) - enqueue(recorded);
+        let stack = enqueue(stacks) - enqueue(recorded);
         let off = argument(disabled) - argument(passed);
         let back = argument(subscribed) - argument(passed);
         Ok(vec![
@@ -343,6 +360,17 @@ impl Programs<'_> {
                 beside: format!("{:.2} us recorded without", enqueue(recorded) / 1e3),
                 target: format!("that + {:.0} us", COUNTED_ALLOWED / 1e3),
                 met: events <= COUNTED_ALLOWED,
+            },
+            Row {
+                what: "an enqueue with its call stack of 24 functions",
+                measured: format!(
+                    "{:+.2} us: {:.2} x",
+                    stack / 1e3,
+                    enqueue(stacks) / enqueue(recorded)
+                ),
+                beside: format!("{:.2} us recorded without", enqueue(recorded) / 1e3),
+                target: format!("that + {:.0} us", STACK_ALLOWED / 1e3),
+                met: stack <= STACK_ALLOWED,
             },
         ])
     }

@@ -89,15 +89,18 @@ pub fn tiny(evidence: &Evidence<'_>) -> Option<Advice> {
         let median = one.sizes.median();
         one.kind == WorkKind::Copy && one.sizes.count >= TINY && median <= TINY_BYTES
     });
-    let cost = |one: &crate::summary::WorkSummary| one.times.total + one.parts.in_call;
+    let cost = |one: &crate::summary::WorkSummary| one.times.total + one.parts.idle_call;
     let worst = tiny.max_by_key(|one| cost(one))?;
     if !evidence.is_much(cost(worst), TINY_SHARE) {
         return None;
     }
+    let is_on_device = ["DtoD", "device to device"]
+        .iter()
+        .any(|words| worst.name.contains(words));
     Some(Advice {
         rule: "tiny-copies",
         seen: format!(
-            "{} of {} have a median of {} and took {} with their calls",
+            "{} copies ({}) have a median of {} and took {} with their calls, without waits for earlier work",
             grouped(worst.sizes.count),
             worst.name,
             bytes(worst.sizes.median()),
@@ -106,7 +109,12 @@ pub fn tiny(evidence: &Evidence<'_>) -> Option<Advice> {
         place: worst.longest.map(|longest| longest.start),
         stake: Some(Nanos(cost(worst))),
         why: "each copy has a fixed cost, which is most of the time of a small one",
-        attempt: "put small buffers together and copy once, or pass values as arguments of kernels"
-            .to_owned(),
+        attempt: if is_on_device {
+            "put small buffers together and copy once (a flat buffer of all parameters, torch._foreach_copy_), or let the kernel \
+             that makes the data write it where it is needed"
+        } else {
+            "put small buffers together and copy once, or pass values as arguments of kernels"
+        }
+        .to_owned(),
     })
 }

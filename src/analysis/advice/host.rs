@@ -2,7 +2,7 @@
 
 use gputrail_record::{Nanos, count, grouped};
 
-use super::{Advice, Evidence, percent, words};
+use super::{Advice, Evidence, name, percent, words};
 use crate::summary::{FunctionRole, FunctionSummary, LaunchParts, Occasion};
 
 /// The share of a recording from which compilation dominates.
@@ -107,25 +107,29 @@ pub fn device_waits(evidence: &Evidence<'_>) -> Option<Advice> {
         .iter()
         .filter_map(|process| evidence.summary.host_during(*process, worst.start, end))
         .max_by_key(|(_, overlap)| *overlap);
+    // That the host was in a step says nothing.
     let host = match during {
-        Some((name, overlap)) if overlap * 2 >= worst.took => {
-            format!(", while the host was in {name}")
+        Some((during, overlap))
+            if overlap * 2 >= worst.took && !evidence.summary.is_step(during) =>
+        {
+            format!(", and the host was in {} then", name(during))
         }
         _ => String::new(),
     };
     Some(Advice {
         rule: "device-waits",
         seen: format!(
-            "{} had nothing enqueued for {}, {} of the time from its first work to its last; the longest such time, {} before \
-             {opener}, passed{host}",
+            "{} had nothing enqueued for {}, {} of the time from its first work to its last; the longest such time, {}, ended with \
+             {}{host}",
             gpu.title,
             words(waited),
             percent(waited, span),
-            words(worst.took)
+            words(worst.took),
+            name(opener)
         ),
         place: Some(worst.start),
         stake: Some(Nanos(waited)),
-        why: "an idle device is the most expensive part of the machine",
+        why: "nothing runs on the device until the host gives it work",
         attempt: "enqueue further ahead: move what the host does there to another thread (loading of data, compilation), wait \
                   less, or overlap steps"
             .to_owned(),
@@ -140,7 +144,7 @@ pub fn short_kernels(evidence: &Evidence<'_>) -> Option<Advice> {
         .iter()
         .for_each(|kernel| parts.add(&kernel.parts));
     let short = parts.shorter_than_call;
-    if parts.count < SHORT_KERNELS || (short as f64) < SHORT_SHARE * parts.count as f64 {
+    if parts.single < SHORT_KERNELS || (short as f64) < SHORT_SHARE * parts.single as f64 {
         return None;
     }
     let worst = evidence
@@ -150,15 +154,17 @@ pub fn short_kernels(evidence: &Evidence<'_>) -> Option<Advice> {
     Some(Advice {
         rule: "short-kernels",
         seen: format!(
-            "{} of {} kernels ran for less time than the call that launched them; most often {}, {} times, with a median of {}",
+            "{} of {} kernels ran for less time than the call that launched them, and these calls took {}; most often {}, {} \
+             times, with a median of {}",
             grouped(short),
-            grouped(parts.count),
-            worst.name,
+            grouped(parts.single),
+            words(parts.short_calls),
+            name(&worst.name),
             grouped(worst.parts.shorter_than_call),
             words(worst.times.median())
         ),
         place: worst.first.map(|first| first.start),
-        stake: Some(Nanos(parts.in_call)),
+        stake: Some(Nanos(parts.short_calls)),
         why: "the host cannot launch as fast as the device computes, so the launches set the pace",
         attempt: "fuse kernels, batch more work into each, or record the launches once and replay them (CUDA and HIP graphs, \
                   command buffers, torch.compile)"

@@ -3,8 +3,8 @@
 use gputrail_record::{Nanos, count};
 use gputrail_trace::model::{Launch, Resources};
 
-use super::{Advice, Evidence, percent, words};
-use crate::summary::WorkClass;
+use super::{Advice, Evidence, name, percent, words};
+use crate::summary::{MANY_WORKGROUPS, WorkClass};
 
 /// A first execution is long if it takes this many times the median, of a kernel that ran at least this often.
 const FIRST_TIMES: u64 = 5;
@@ -42,7 +42,7 @@ pub fn first_executions(evidence: &Evidence<'_>) -> Option<Advice> {
             "the first executions of {} took {} longer than their medians; the worst, {}, took {} instead of {}",
             count(slow().count() as u64, "kernel"),
             words(lost),
-            worst.name,
+            name(&worst.name),
             words(first.took),
             words(worst.times.median())
         ),
@@ -68,7 +68,7 @@ fn limit(shape: Option<(Launch, Resources)>) -> &'static str {
         .saturating_add(resources.dynamic_local);
     let groups = launch.workgroups();
     let groups = groups.map(|sizes| sizes.iter().map(|size| u64::from(*size)).product::<u64>());
-    if groups.is_some_and(|groups| groups < 64) {
+    if groups.is_some_and(|groups| groups < MANY_WORKGROUPS) {
         "; it has too few workgroups to fill the device"
     } else if resources.registers >= 128 {
         "; its registers are the limit"
@@ -105,7 +105,7 @@ pub fn low_occupancy(evidence: &Evidence<'_>) -> Option<Advice> {
             100.0 * LOW_OCCUPANCY,
             words(total),
             percent(total, all),
-            worst.name,
+            name(&worst.name),
             100.0 * occupancy,
             limit(worst.shape)
         ),

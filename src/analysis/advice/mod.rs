@@ -13,7 +13,7 @@ mod tests;
 
 use gputrail_record::Nanos;
 
-use crate::figures::time;
+use crate::figures::{shortened, time};
 use crate::summary::{FunctionSummary, GpuSummary, SettledPlaces, Summary, WorkSummary};
 
 /// A piece of advice.
@@ -66,6 +66,9 @@ impl<'s> Evidence<'s> {
     }
 }
 
+/// Maximum number of characters of a name in the text of an advice.
+const LONGEST_NAME: usize = 100;
+
 /// A rule.
 type Rule = fn(&Evidence<'_>) -> Option<Advice>;
 
@@ -99,6 +102,11 @@ pub fn advise(evidence: &Evidence<'_>) -> Vec<Advice> {
 /// `12.0 %` of a whole.
 fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+}
+
+/// A name for people: those of C++ may have thousands of characters.
+fn name(text: &str) -> String {
+    shortened(text, LONGEST_NAME)
 }
 
 /// A time for people.

@@ -82,9 +82,21 @@ pub fn slow_step(evidence: &Evidence<'_>) -> Option<Advice> {
         let duration = steps[place].duration().map_or(0, |duration| duration.0);
         duration.saturating_sub(median.0)
     };
+    // All ranks are late together: the step in which the others did not wait says why.
+    let own = |place: usize| {
+        let waits = steps[place].times.exposed_communication().0;
+        let duration = steps[place].duration().map_or(0, |duration| duration.0);
+        duration.saturating_sub(waits)
+    };
     let (worst, place) = outliers
         .filter(|(one, place)| more(one.median, *place) > 0)
-        .max_by_key(|(one, place)| more(one.median, *place))?;
+        .max_by_key(|(one, place)| {
+            let typical = median(one.steps.iter().map(|place| own(*place)).collect());
+            (
+                own(*place).saturating_sub(typical),
+                more(one.median, *place),
+            )
+        })?;
     let step = &steps[place];
     let parts = |place: usize| {
         let step = &steps[place];
@@ -109,15 +121,17 @@ pub fn slow_step(evidence: &Evidence<'_>) -> Option<Advice> {
         }
         _ => String::new(),
     };
-    let lost: u64 = all
-        .iter()
-        .flat_map(|one| one.outliers.iter().map(|place| more(one.median, *place)))
-        .sum();
+    // Ranks go through their steps together.
+    let lost = all.iter().map(|one| {
+        let each = one.outliers.iter();
+        each.map(|place| more(one.median, *place)).sum::<u64>()
+    });
+    let lost = lost.max().unwrap_or(0);
     let outliers: usize = all.iter().map(|one| one.outliers.len()).sum();
     Some(Advice {
         rule: "slow-step",
         seen: format!(
-            "{} of {} steps differ much from the median; the slowest, {} of {}, took {} instead of {}{differs}",
+            "{} of {} steps differ much from the median; the worst, {} of {}, took {} instead of {}{differs}",
             grouped(outliers as u64),
             grouped(steps.len() as u64),
             step.name,
@@ -160,7 +174,8 @@ pub fn exposed_communication(evidence: &Evidence<'_>) -> Option<Advice> {
             percent(exposed, all.span.0)
         ),
         place: longest.map(|longest| longest.start),
-        stake: Some(Nanos(exposed)),
+        // Devices communicate at the same time.
+        stake: Some(Nanos(exposed / evidence.settled.devices.len().max(1) as u64)),
         why: "computation could hide it; part of it may be waiting for a slower rank",
         attempt: "begin collective operations earlier (buckets of gradients, prefetched parameters), on a stream of their own, and \
                   send less (lower precision, accumulated gradients)"

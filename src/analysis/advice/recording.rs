@@ -1,6 +1,6 @@
 //! Failed calls, and what makes all other advice uncertain.
 
-use gputrail_record::{Nanos, count};
+use gputrail_record::{count, grouped};
 
 use super::{Advice, Evidence};
 
@@ -42,9 +42,9 @@ pub fn clock_doubt(evidence: &Evidence<'_>) -> Option<Advice> {
     Some(Advice {
         rule: "clock-doubt",
         seen: format!(
-            "{} of {} begin before the call that enqueued them, by up to {}",
-            count(early, "piece of work").replace("works", "work"),
-            all,
+            "{} of {} pieces of work begin before the call that enqueued them, by up to {}",
+            grouped(early),
+            grouped(all),
             super::words(before)
         ),
         place: Some(place),
@@ -60,11 +60,6 @@ pub fn failed_calls(evidence: &Evidence<'_>) -> Option<Advice> {
     let failures = evidence.summary.failures();
     let worst = failures.first()?;
     let all: u64 = failures.iter().map(|failure| failure.count).sum();
-    let failed = evidence
-        .functions
-        .iter()
-        .filter(|one| !one.failures.is_empty());
-    let time: u64 = failed.map(|one| one.times.mean()).sum();
     let function = evidence
         .functions
         .iter()
@@ -79,7 +74,7 @@ pub fn failed_calls(evidence: &Evidence<'_>) -> Option<Advice> {
             worst.code
         ),
         place: function.and_then(|one| one.first_failure),
-        stake: Some(Nanos(time)),
+        stake: None,
         why: "a call that fails does nothing, and what follows may compute with old data",
         attempt:
             "check the result of each call; `gputrail summary --table failures` names the codes"

@@ -11,6 +11,7 @@ use gputrail_trace::model::{
 };
 use gputrail_trace::ranks::is_communication;
 
+use super::call_stacks::LaunchedWork;
 use super::ranges::{RangePlace, RangeTrack, ThreadEntry};
 use super::{
     Distribution, FunctionRole, FunctionSummary, KnownWork, MAX_CODES, MAX_MISSING,
@@ -86,6 +87,9 @@ fn class_of(kind: WorkKind, name: &str) -> WorkClass {
     }
 }
 
+/// A launch with as many workgroups fills a good part of a device.
+pub const MANY_WORKGROUPS: u64 = 64;
+
 /// The share of the most waves that a device holds, 0 to 1, as PyTorch's profiler says it beside a kernel.
 fn occupancy_of(work: &Work<'_>) -> Option<f64> {
     let wanted = |name: &str| name == "est. achieved occupancy %";
@@ -96,7 +100,15 @@ fn occupancy_of(work: &Work<'_>) -> Option<f64> {
         Value::Double(number) => number,
         _ => return None,
     };
-    (0.0..=100.0).contains(&percent).then_some(percent / 100.0)
+    // 0 % of a kernel with many workgroups is an estimate that failed: PyTorch knows no launch with more local memory than is
+    // allowed without asking for it.
+    let has_few_groups = || {
+        let groups = work.launch?.workgroups()?;
+        let groups: u64 = groups.iter().map(|size| u64::from(*size)).product();
+        Some(groups < MANY_WORKGROUPS)
+    };
+    let is_known = percent > 0.0 || has_few_groups().unwrap_or(true);
+    ((0.0..=100.0).contains(&percent) && is_known).then_some(percent / 100.0)
 }
 
 impl Consumer for Summary {
@@ -219,6 +231,9 @@ impl Consumer for Summary {
                 known.sum.parts.add(&parts);
             }
         });
+        if let Some(stacks) = &mut self.launch_stacks {
+            stacks.call(call);
+        }
         if let (false, Some(end)) = (nested, call.end) {
             let took = end.0.saturating_sub(call.start.0);
             self.ranges
@@ -316,6 +331,16 @@ impl Consumer for Summary {
                     let ranges = ranges.unwrap_or_default();
                     let frames = std::iter::once(&*process).chain(ranges);
                     stacks.add(frames.chain([name]), took);
+                }
+                if kind.is_busy()
+                    && let Some(stacks) = &mut self.launch_stacks
+                {
+                    let launched = LaunchedWork {
+                        process: work.process,
+                        label,
+                        took,
+                    };
+                    stacks.work(work.event, launched);
                 }
                 if class == WorkClass::Communication {
                     self.collectives.add(work, took);

@@ -22,14 +22,20 @@ pub struct LaunchParts {
     pub count: u64,
     /// In the call that enqueued the work.
     pub in_call: u64,
+    /// The part of it in which the queue ran nothing: a call that waits for earlier work has none.
+    pub idle_call: u64,
     /// After the call, while earlier work of its queue ran.
     pub behind: u64,
     /// After that, until the work of other queues that it waited for had ended.
     pub depending: u64,
     /// The rest.
     pub rest: u64,
-    /// The number of launches whose work ran for a shorter time than the call took.
+    /// The number of launches that are the only one of their call: a launch of a graph has many.
+    pub single: u64,
+    /// The number of these whose work ran for a shorter time than the call took.
     pub shorter_than_call: u64,
+    /// The time of the calls of those, up to the start of the work.
+    pub short_calls: u64,
 }
 
 impl LaunchParts {
@@ -37,10 +43,13 @@ impl LaunchParts {
     pub fn add(&mut self, other: &LaunchParts) {
         self.count += other.count;
         self.in_call = self.in_call.saturating_add(other.in_call);
+        self.idle_call = self.idle_call.saturating_add(other.idle_call);
         self.behind = self.behind.saturating_add(other.behind);
         self.depending = self.depending.saturating_add(other.depending);
         self.rest = self.rest.saturating_add(other.rest);
+        self.single += other.single;
         self.shorter_than_call += other.shorter_than_call;
+        self.short_calls = self.short_calls.saturating_add(other.short_calls);
     }
 }
 
@@ -59,7 +68,7 @@ struct Launched {
 }
 
 impl Launched {
-    fn parts(&self, call_end: u64) -> LaunchParts {
+    fn parts(&self, of: EndOfCall) -> LaunchParts {
         let part = |from: &mut u64, to: u64| {
             let to = to.clamp(*from, self.start.max(*from));
             let length = to - *from;
@@ -67,23 +76,35 @@ impl Launched {
             length
         };
         let mut from = self.enqueued.min(self.start);
-        let call = call_end.saturating_sub(self.enqueued);
+        let call = of.end.saturating_sub(self.enqueued);
+        let is_short = of.is_single && self.ran < call;
+        let busy = self.before.clamp(from, self.start.max(from)) - from;
+        let in_call = part(&mut from, of.end);
         LaunchParts {
             count: 1,
-            in_call: part(&mut from, call_end),
+            in_call,
+            idle_call: in_call.saturating_sub(busy),
             behind: part(&mut from, self.before),
             depending: part(&mut from, self.dependency),
             rest: part(&mut from, self.start),
-            shorter_than_call: u64::from(self.ran < call),
+            single: u64::from(of.is_single),
+            shorter_than_call: u64::from(is_short),
+            short_calls: if is_short { in_call } else { 0 },
         }
     }
+}
+
+/// The end of a call, and whether it submitted one piece of work.
+#[derive(Copy, Clone, Debug)]
+struct EndOfCall {
+    end: u64,
+    is_single: bool,
 }
 
 /// The half of a launch that came first.
 #[derive(Copy, Clone, Debug)]
 enum Half {
-    /// The end of the call.
-    Call(u64),
+    Call(EndOfCall),
     Work(Launched),
 }
 
@@ -107,14 +128,18 @@ impl Launches {
         let Some(end) = call.end else {
             return;
         };
+        let end = EndOfCall {
+            end: end.0,
+            is_single: call.submitted.len() == 1,
+        };
         for event in call.submitted {
             match self.halves.get(event) {
                 Some(Half::Work(launched)) => {
                     let launched = *launched;
                     self.halves.remove(event);
-                    add(launched.label, launched.parts(end.0));
+                    add(launched.label, launched.parts(end));
                 }
-                _ => self.hold(*event, Half::Call(end.0)),
+                _ => self.hold(*event, Half::Call(end)),
             }
         }
     }
@@ -150,8 +175,8 @@ impl Launches {
             dependency,
         };
         match self.halves.get(&event) {
-            Some(Half::Call(call_end)) => {
-                let parts = launched.parts(*call_end);
+            Some(Half::Call(of)) => {
+                let parts = launched.parts(*of);
                 self.halves.remove(&event);
                 Some(parts)
             }
@@ -221,7 +246,9 @@ mod tests {
         let expected = LaunchParts {
             count: 1,
             in_call: 5,
+            idle_call: 5,
             rest: 5,
+            single: 1,
             ..LaunchParts::default()
         };
         assert_eq!(first, Some(expected));
@@ -240,9 +267,24 @@ mod tests {
             behind: 38,
             depending: 20,
             rest: 10,
+            single: 1,
             shorter_than_call: 1,
+            short_calls: 6,
         };
         assert_eq!(call(&mut launches, &[EventId(3)], 112), [expected]);
+    }
+
+    #[test]
+    fn work_of_a_call_that_launches_more_is_not_compared_with_it() {
+        let mut launches = Launches::default();
+        call(&mut launches, &[EventId(1), EventId(2)], 200);
+        for event in [1, 2] {
+            let parts = launches.work(0, &work(event, 0, 100, (130, 140))).unwrap();
+            assert_eq!(
+                (parts.count, parts.single, parts.shorter_than_call),
+                (1, 0, 0)
+            );
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! and kernels, not on how often they run.
 
 mod busy;
+mod call_stacks;
 mod collectives;
 mod consume;
 mod counters;
@@ -20,6 +21,7 @@ pub mod steps;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -30,8 +32,11 @@ use gputrail_trace::model::{
 };
 
 pub use busy::{Busy, BusyTime, Gaps, Opener};
+pub use call_stacks::LaunchStack;
+use call_stacks::LaunchStacks;
 use collectives::Collectives;
 pub use collectives::{CollectiveKey, CollectiveSummary};
+pub(crate) use consume::MANY_WORKGROUPS;
 use counters::CounterFigures;
 pub use counters::{CounterSummary, InvalidCounter, PeriodSummary, RangeCounterSummary};
 pub use distribution::Distribution;
@@ -50,6 +55,7 @@ pub use roles::FunctionRole;
 pub use roofline::Roofline;
 use steps::StepPatterns;
 pub use sweep::{DeviceTimes, WorkClass};
+pub use timeline::{Load, SpanLoads, Timeline};
 
 use crate::stacks::StackTree;
 
@@ -105,6 +111,8 @@ pub struct Summary {
     step_patterns: StepPatterns,
     /// Device time by process, ranges and kernel, if it is wanted.
     stacks: Option<StackTree>,
+    /// Device time by call stack, if it is wanted.
+    launch_stacks: Option<LaunchStacks>,
     launches: Launches,
     host: Host,
     collectives: Collectives,
@@ -314,9 +322,43 @@ impl Summary {
         self
     }
 
+    /// Has the load of devices and queues over time kept, too.
+    pub fn with_timelines(mut self) -> Summary {
+        self.places.has_timelines = true;
+        self
+    }
+
     /// Device time, ns, by process, ranges and operators, and kernel or kind of work; `None` unless it was asked for.
-    pub fn stacks(&self) -> Option<&StackTree> {
-        self.stacks.as_ref()
+    pub fn take_stacks(&mut self) -> Option<StackTree> {
+        self.stacks.take()
+    }
+
+    /// Has device time summed up by the call stacks of launches, too.
+    pub fn with_launch_stacks(mut self) -> Summary {
+        self.launch_stacks = Some(LaunchStacks::default());
+        self
+    }
+
+    /// The call stacks of launches with the name of the work that took most of their time, in descending order of time; `None`
+    /// unless they were asked for.
+    pub fn launch_stacks(&self) -> Option<Vec<(LaunchStack, &str)>> {
+        let list = self.launch_stacks.as_ref()?.list().into_iter();
+        let named = list.map(|stack| {
+            let name = self.label(stack.label);
+            (stack, name)
+        });
+        Some(named.collect())
+    }
+
+    /// Device time, ns, by process, call stack, and kernel or kind of work; `None` unless it was asked for.
+    pub fn launch_stack_tree(&self) -> Option<StackTree> {
+        let process = |index| self.names.process(index).text();
+        let stacks = self.launch_stacks.as_ref()?;
+        Some(stacks.tree(process, |label| self.label(label)))
+    }
+
+    fn label(&self, label: u32) -> &str {
+        self.labels.get(label as usize).map_or(REST, |name| name)
     }
 
     /// The waits of threads behind launches.
@@ -324,7 +366,7 @@ impl Summary {
         &self.host.waits
     }
 
-    /// The call or range that filled most of a time of a process, and for how long.
+    /// The shortest call or range that filled half of a time of a process, or the one that filled most, and for how long.
     pub fn host_during(
         &self,
         process: ProcessIndex,
@@ -332,6 +374,11 @@ impl Summary {
         to: Nanos,
     ) -> Option<(&str, u64)> {
         self.host.during(process, from, to)
+    }
+
+    /// Whether ranges with a name are steps.
+    pub fn is_step(&self, name: &str) -> bool {
+        self.step_patterns.is_step(name, false)
     }
 
     /// Sums up a recording in which ranges that match the patterns are steps; without patterns, those that are numbered.

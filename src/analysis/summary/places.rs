@@ -11,12 +11,16 @@ use gputrail_trace::model::{AgentIndex, ProcessIndex, QueueIndex};
 
 use super::steps::{StepSummary, Steps};
 use super::sweep::{DeviceTimes, Sweep, WorkClass};
+use super::timeline::Timeline;
 
 /// Maximum number of devices of processes, and of queues, that are kept apart; the rest is summed up as one.
 const MAX_PLACES: usize = 1 << 12;
 /// Maximum number of events that the sweep of a device, and of a queue, holds back.
 const HELD_BY_DEVICE: usize = 1 << 11;
 const HELD_BY_QUEUE: usize = 1 << 8;
+/// Maximum number of devices, and of queues, whose load over time is kept.
+const MAX_DEVICE_TIMELINES: usize = 1 << 6;
+const MAX_QUEUE_TIMELINES: usize = 1 << 8;
 
 /// A device of a process.
 type DeviceOf = (ProcessIndex, AgentIndex);
@@ -74,6 +78,8 @@ pub(super) struct Places {
     /// The devices of each process.
     of_process: NumberMap<ProcessIndex, Vec<DeviceOf>>,
     pub steps: Steps,
+    /// Whether the load over time is kept.
+    pub has_timelines: bool,
 }
 
 /// The sums at the end.
@@ -87,6 +93,10 @@ pub struct SettledPlaces {
     pub steps: Vec<StepSummary>,
     /// The number of steps beyond those that are kept.
     pub left_out_steps: u64,
+    /// The load over time of the first devices, if it was wanted, in spans of one length.
+    pub device_timelines: BTreeMap<(ProcessIndex, AgentIndex), Timeline>,
+    /// The load over time of the first queues.
+    pub queue_timelines: BTreeMap<(ProcessIndex, AgentIndex, QueueIndex), Timeline>,
 }
 
 impl Places {
@@ -101,8 +111,9 @@ impl Places {
         if self.devices.len() >= MAX_PLACES && !self.devices.contains_key(&device) {
             device = OTHER_DEVICES;
         }
+        let is_drawn = self.has_timelines && self.devices.len() < MAX_DEVICE_TIMELINES;
         let sweep = self.devices.entry(device).or_insert_with(|| {
-            let mut sweep = Sweep::new(HELD_BY_DEVICE);
+            let mut sweep = new_sweep(HELD_BY_DEVICE, is_drawn);
             self.of_process.entry(device.0).or_default().push(device);
             self.steps
                 .marks(process, |time, mark| sweep.mark(time, mark));
@@ -116,8 +127,9 @@ impl Places {
         if self.queues.len() >= MAX_PLACES && !self.queues.contains_key(&place) {
             place = (OTHER_DEVICES.0, OTHER_DEVICES.1, QueueIndex(u32::MAX));
         }
+        let is_drawn = self.has_timelines && self.queues.len() < MAX_QUEUE_TIMELINES;
         let sweep = self.queues.entry(place);
-        let sweep = sweep.or_insert_with(|| Sweep::new(HELD_BY_QUEUE));
+        let sweep = sweep.or_insert_with(|| new_sweep(HELD_BY_QUEUE, is_drawn));
         sweep.work(interval, class);
         while sweep.advance().is_some() {}
     }
@@ -162,13 +174,34 @@ impl Places {
             while sweep.finish().is_some() {}
         }
         let devices = |process: ProcessIndex| self.of_process.get(&process).map_or(0, Vec::len);
+        let mut device_timelines = timelines_of(&all.devices);
+        let mut queue_timelines = timelines_of(&all.queues);
+        let each = device_timelines.values_mut();
+        Timeline::align(each.chain(queue_timelines.values_mut()));
         SettledPlaces {
+            device_timelines,
+            queue_timelines,
             devices: of_each(&all.devices),
             queues: of_each(&all.queues),
             left_out_steps: all.steps.left_out(),
             steps: all.steps.list(devices),
         }
     }
+}
+
+fn new_sweep(held: usize, is_drawn: bool) -> Sweep {
+    let sweep = Sweep::new(held);
+    if is_drawn {
+        sweep.with_timeline()
+    } else {
+        sweep
+    }
+}
+
+fn timelines_of<K: Copy + Ord>(sweeps: &BTreeMap<K, Sweep>) -> BTreeMap<K, Timeline> {
+    let each = sweeps.iter();
+    each.filter_map(|(key, sweep)| Some((*key, sweep.timeline()?.clone())))
+        .collect()
 }
 
 fn of_each<K: Copy + Ord>(sweeps: &BTreeMap<K, Sweep>) -> BTreeMap<K, PlaceSummary> {

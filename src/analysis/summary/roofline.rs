@@ -20,6 +20,8 @@ pub struct Roofline {
     pub bytes: f64,
     /// The share of time in which the units for computing were busy, 0 to 1, if a metric says so: the median over dispatches.
     pub busy: Option<f64>,
+    /// The number of its dispatches that were counted.
+    pub dispatches: u64,
     /// The counters and metrics from which this comes.
     pub counters: Vec<String>,
 }
@@ -79,15 +81,16 @@ fn roofline(of_kernel: &[CounterSummary]) -> Option<Roofline> {
     counters.extend(busy.map(|_| BUSY.to_owned()));
     // Sums over other dispatches would not belong together.
     let dispatches = |name: &String| find(name).map(|counter| counter.dispatches);
-    let first = counters.first().map(dispatches)?;
+    let first = counters.first().and_then(dispatches)?;
     counters
         .iter()
-        .all(|name| dispatches(name) == first)
+        .all(|name| dispatches(name) == Some(first))
         .then_some(Roofline {
             kernel: of_kernel[0].kernel.clone(),
             operations,
             bytes,
             busy,
+            dispatches: first,
             counters,
         })
 }

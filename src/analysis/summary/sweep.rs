@@ -10,6 +10,8 @@ use std::ops::{AddAssign, SubAssign};
 
 use gputrail_record::Nanos;
 
+use super::timeline::{Load, Timeline};
+
 /// The class of a piece of device work.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum WorkClass {
@@ -113,12 +115,26 @@ pub struct Sweep {
     times: DeviceTimes,
     span: Option<(u64, u64)>,
     late: u64,
+    /// The load over time, if it is wanted.
+    timeline: Option<Box<Timeline>>,
+}
+
+/// The load of a device on which a set of classes runs.
+fn load_of(set: usize) -> Load {
+    let has = |class: WorkClass| set & class.bit() != 0;
+    match (has(WorkClass::Compute), has(WorkClass::Communication)) {
+        (true, false) => Load::Compute,
+        (true, true) => Load::Hidden,
+        (false, true) => Load::Exposed,
+        (false, false) => Load::Transfer,
+    }
 }
 
 impl Sweep {
     /// A sweep that holds back at most `most` events.
     pub fn new(most: usize) -> Sweep {
         Sweep {
+            timeline: None,
             pending: BinaryHeap::new(),
             most,
             now: 0,
@@ -127,6 +143,17 @@ impl Sweep {
             span: None,
             late: 0,
         }
+    }
+
+    /// Has the load over time kept, too.
+    pub fn with_timeline(mut self) -> Sweep {
+        self.timeline = Some(Box::default());
+        self
+    }
+
+    /// The load over time, if it was wanted.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_deref()
     }
 
     /// Adds work that ran from `start` to `end`.
@@ -195,6 +222,9 @@ impl Sweep {
             }
             if set != 0 {
                 self.times.sums[set] += next - self.now;
+                if let Some(timeline) = &mut self.timeline {
+                    timeline.add(self.now, next, load_of(set));
+                }
             }
             self.now = next;
         }
@@ -254,6 +284,26 @@ mod tests {
             assert_eq!(sweep.span(), Some((Nanos(10), Nanos(70))));
             assert_eq!(sweep.late(), 0);
         }
+    }
+
+    #[test]
+    fn the_load_over_time_adds_up_to_the_sums() {
+        let mut sweep = Sweep::new(0).with_timeline();
+        for (start, end, class) in [
+            (10, 20, WorkClass::Compute),
+            (15, 40, WorkClass::Communication),
+            (30, 50, WorkClass::Transfer),
+        ] {
+            sweep.work((Nanos(start), Nanos(end)), class);
+        }
+        sweep.finish();
+        let timeline = sweep.timeline().expect("it was wanted");
+        let sum = |load: Load| {
+            let of = timeline.spans().map(|(_, loads)| loads[load as usize]);
+            of.sum::<u64>()
+        };
+        assert_eq!(Load::ALL.map(sum), [5, 5, 20, 10]);
+        assert_eq!(sweep.times().busy(), Nanos(40));
     }
 
     #[test]

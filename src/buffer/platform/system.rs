@@ -61,6 +61,22 @@ mod here {
         read == into.len() as isize
     }
 
+    /// The bounds of the calling thread's stack, its lowest address and the one behind its highest.
+    pub fn stack_bounds() -> Option<(u64, u64)> {
+        // SAFETY: the attributes are filled in by the first call, read by the second, and destroyed.
+        unsafe {
+            let mut attributes = std::mem::zeroed();
+            if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {
+                return None;
+            }
+            let (mut low, mut bytes) = (std::ptr::null_mut(), 0);
+            let failed = libc::pthread_attr_getstack(&attributes, &raw mut low, &raw mut bytes);
+            libc::pthread_attr_destroy(&raw mut attributes);
+            let high = (low as u64).checked_add(bytes as u64)?;
+            (failed == 0).then_some((low as u64, high))
+        }
+    }
+
     /// Path of the library or program that `code` lies in, as the dynamic loader opened it.
     pub fn library_of(code: *const ()) -> Option<std::path::PathBuf> {
         use std::ffi::{CStr, OsStr};
@@ -147,6 +163,11 @@ mod here {
     /// Unsupported: returns `false`.
     pub fn peek(_: u64, _: &mut [u8]) -> bool {
         false
+    }
+
+    /// Not available: nothing is recorded on this system.
+    pub fn stack_bounds() -> Option<(u64, u64)> {
+        None
     }
 
     /// Not available: nothing is recorded on this system.

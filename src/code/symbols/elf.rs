@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// An opened ELF file.
-pub(super) struct ElfCode {
+pub(crate) struct ElfCode {
     functions: &'static ReaderFunctions,
     file: NonNull<File>,
     /// The names of functions and files, each stored once.
@@ -20,7 +20,7 @@ pub(super) struct ElfCode {
 unsafe impl Send for ElfCode {}
 
 /// The reason why a file cannot be opened.
-pub(super) enum ElfError {
+pub(crate) enum ElfError {
     /// The reader is not available.
     NoReader,
     /// The file is damaged; the text is the reader's.
@@ -46,6 +46,32 @@ impl ElfCode {
                 Err(ElfError::Damaged(error.to_owned()))
             }
         }
+    }
+
+    /// Opens the ELF file at `path` for the names of its functions, if its build id is this one or is not known. `None`: it has
+    /// no names for us.
+    pub fn open_names(path: &str, build_id: &str) -> Option<ElfCode> {
+        let functions = reader::functions()?;
+        let build_id = Some(build_id).filter(|id| !id.is_empty());
+        let build_id = build_id.map_or(Text::NONE, Text::from);
+        let mut error = Text::NONE;
+        // SAFETY: texts that last during the call, and a place for the error.
+        let file = unsafe { (functions.open_names)(Text::from(path), build_id, &raw mut error) };
+        Some(ElfCode {
+            functions,
+            file: NonNull::new(file)?,
+            names: HashMap::new(),
+        })
+    }
+
+    /// The name of the function at `address`.
+    pub fn name(&mut self, address: u64) -> Option<Arc<str>> {
+        // SAFETY: the file is open, and the text is copied before the next call with the file.
+        let symbol = unsafe {
+            let location = *(self.functions.locate)(self.file.as_ptr(), address);
+            location.symbol.get()
+        };
+        symbol.map(|name| self.intern(name))
     }
 
     /// Looks up `offset` of code object `id`.

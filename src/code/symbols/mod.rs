@@ -4,7 +4,7 @@
 //! Each address is resolved once. Code objects come from compilers and captures, so their bytes are hostile: an address
 //! without a line has a reason, [`Missing`], and no bytes cause a panic or memory without bounds.
 
-mod elf;
+pub(crate) mod elf;
 mod listing;
 mod source_lines;
 

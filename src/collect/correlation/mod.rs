@@ -13,6 +13,7 @@ mod records;
 pub use ids::Ids;
 
 use self::ids::IdRange;
+use crate::call_stacks::StackBounds;
 use crate::marker::CText;
 use crate::marker::ids::RangeIds;
 use crate::marker::nesting::PushedRanges;
@@ -114,6 +115,8 @@ pub struct HostThread {
     /// The pushed ranges, by the number of the marker domain.
     levels: Vec<PushedRanges>,
     range_ids: RangeIds,
+    /// The bounds of the thread's stack, from its first call whose stack is wanted.
+    stack_bounds: Option<StackBounds>,
 }
 
 impl HostThread {
@@ -142,6 +145,7 @@ impl HostThread {
             c_strings: Vec::new(),
             levels: Vec::new(),
             range_ids: RangeIds::default(),
+            stack_bounds: None,
         })
     }
 
@@ -238,7 +242,10 @@ impl HostThread {
         let Some(mut batch) = lane.reserve(size_of::<Api>()) else {
             return false;
         };
-        batch.put(|api| *api = record(call, end, return_code, flags, external, self.thread));
+        batch.put(|api| {
+            let none = CallStackId::NONE;
+            *api = record(call, end, return_code, flags, external, self.thread, none);
+        });
         batch.publish();
         true
     }
@@ -275,7 +282,10 @@ impl HostThread {
                     batch.put(|place| *place = external_record(call, *latest));
                 }
             }
-            batch.put(|api| *api = record(call, end, return_code, flags, external, self.thread));
+            batch.put(|api| {
+                let none = CallStackId::NONE;
+                *api = record(call, end, return_code, flags, external, self.thread, none);
+            });
             batch.publish();
             true
         };
@@ -298,6 +308,11 @@ impl HostThread {
             self.write_arguments(&call, extra.arguments);
         }
         let thread = self.thread;
+        let stack = if self.board.wants_stack(call.operation) {
+            self.call_stack()
+        } else {
+            CallStackId::NONE
+        };
         // The ids are those of this call; deeper calls that were left by longjmp may still be on the stack.
         self.depth = call.depth + 1;
         let written = self.fill(call.interest.buffers(), |api| {
@@ -308,6 +323,7 @@ impl HostThread {
                 extra.flags,
                 ExternalId::NONE,
                 thread,
+                stack,
             );
         });
         self.leave(call.depth);
@@ -319,6 +335,14 @@ impl HostThread {
             self.exit_noticed(call.correlation, call.start, end);
         }
         written
+    }
+
+    /// The calling thread's stack; none if it could not be taken.
+    #[cold]
+    #[inline(never)]
+    fn call_stack(&mut self) -> CallStackId {
+        let bounds = self.stack_bounds.get_or_insert_with(StackBounds::of_thread);
+        self.board.call_stacks().take(bounds, self.board.names())
     }
 
     /// Leaves `depth` calls in progress.
@@ -566,6 +590,7 @@ fn record(
     flags: u8,
     external: ExternalId,
     thread: ThreadId,
+    stack: CallStackId,
 ) -> Api {
     Api {
         header: const { Header::of::<Api>() }.with(flags),
@@ -577,7 +602,7 @@ fn record(
         thread,
         return_code,
         operation: call.operation,
-        reserved: 0,
+        stack,
     }
 }
 

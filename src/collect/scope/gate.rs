@@ -162,10 +162,19 @@ impl Gate {
     /// begin if it waits for nothing.
     pub(crate) fn prepare(&self) {
         let scope = &self.scope;
-        if scope.is_everything() {
+        let names = self.board.names();
+        let is_left_out = |known: &OperationName| {
+            let name = names.text(known.name).unwrap_or_default();
+            !scope.has_call(known.operation.domain, &name)
+        };
+        let all = names.all::<OperationName>().into_iter();
+        let left_out: Vec<Operation> = all
+            .filter(is_left_out)
+            .map(|known| known.operation)
+            .collect();
+        if scope.is_everything() && left_out.is_empty() {
             return;
         }
-        let names = self.board.names();
         let select = |selection: &mut RecordSelection| {
             if !scope.kinds.is_empty() {
                 // Kinds that a scope cannot name (completions, losses, samples, counters) go with those that it names.
@@ -175,16 +184,16 @@ impl Gate {
                     selection.kinds = selection.kinds.or(KindSet::of(&[Kind::ENVIRONMENT]));
                 }
             }
-            for operation in names.all::<OperationName>() {
-                let name = names.text(operation.name).unwrap_or_default();
-                if !scope.has_call(&name) {
-                    selection.operations.set(operation.operation, false);
-                }
+            for operation in &left_out {
+                selection.operations.set(*operation, false);
             }
         };
         let _ =
             self.board
                 .change_service(self.context, ServiceConsumer::Buffer(self.buffer), select);
+        if scope.is_everything() {
+            return;
+        }
         self.look_up();
         self.change(0, hold::UNPREPARED);
     }

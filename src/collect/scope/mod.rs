@@ -16,7 +16,7 @@ use gputrail_capture::description::SELECTED;
 use gputrail_counters::{KernelSelection, NumberRange};
 use gputrail_interface::counting::CountingMode;
 use gputrail_interface::sampling::Request;
-use gputrail_record::{Kind, Nanos, SamplingMethod, SamplingUnit};
+use gputrail_record::{Domain, Kind, Nanos, SamplingMethod, SamplingUnit};
 use std::fmt;
 use std::time::Duration;
 use wildmatch::WildMatch;
@@ -38,7 +38,11 @@ pub fn selected(scope: &Scope) -> String {
     }
 }
 
-/// The scope of a recording: what to record, and when. The default is everything, always.
+/// The APIs whose calls are recorded only if the scope names them: HIP makes several calls of HSA for each of its own, at every launch
+/// of a kernel, too.
+const ON_REQUEST: [Domain; 1] = [Domain::HSA];
+
+/// The scope of a recording: what to record, and when. The default is everything, always, but the calls of [`ON_REQUEST`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Nothing is recorded before this time, on CLOCK_BOOTTIME.
@@ -71,6 +75,8 @@ pub struct Scope {
     pub no_enqueue_arguments: bool,
     /// Whether pushed ranges are external ids of what happens inside of them.
     pub range_ids: bool,
+    /// Whether the stacks of the host are taken in calls that enqueue work.
+    pub call_stacks: bool,
 }
 
 /// Text that is no scope.
@@ -79,7 +85,7 @@ pub enum ScopeError {
     /// Not one of the keys.
     #[error(
         "`{0}`: expected delay=, from=, duration=, start-on=, stop-on=, dump-on=, kind=, call=, \
-         kernel=, pc-sampling=, counter=, counters-period=, counters-per-pass=, counters-run=, counters-device=, counters-kernel=, counters-include=, counters-exclude=, counters-dispatches=, counters-iterations=, environment-period=, kernel-debug-info, no-enqueue-arguments or range-ids"
+         kernel=, pc-sampling=, counter=, counters-period=, counters-per-pass=, counters-run=, counters-device=, counters-kernel=, counters-include=, counters-exclude=, counters-dispatches=, counters-iterations=, environment-period=, kernel-debug-info, no-enqueue-arguments, range-ids or call-stacks"
     )]
     Key(String),
     /// Not a span of time.
@@ -265,6 +271,7 @@ impl Scope {
                 "kernel-debug-info" => scope.kernel_debug_info = true,
                 "no-enqueue-arguments" => scope.no_enqueue_arguments = true,
                 "range-ids" => scope.range_ids = true,
+                "call-stacks" => scope.call_stacks = true,
                 _ => return Err(ScopeError::Key(part.into())),
             }
         }
@@ -358,6 +365,9 @@ impl Scope {
         if self.range_ids {
             parts.push("range-ids".to_owned());
         }
+        if self.call_stacks {
+            parts.push("call-stacks".to_owned());
+        }
         parts.join(";")
     }
 
@@ -370,6 +380,7 @@ impl Scope {
             kernel_debug_info: self.kernel_debug_info,
             no_enqueue_arguments: self.no_enqueue_arguments,
             range_ids: self.range_ids,
+            call_stacks: self.call_stacks,
             ..Scope::default()
         };
         *self == ways
@@ -380,9 +391,11 @@ impl Scope {
         self.not_before.is_some() || self.start_on.is_some()
     }
 
-    /// Whether calls of `name` are recorded.
-    pub fn has_call(&self, name: &str) -> bool {
+    /// Whether calls of `name` in `domain` are recorded.
+    pub fn has_call(&self, domain: Domain, name: &str) -> bool {
+        let is_asked_for = |pattern: &String| !pattern.starts_with('!');
         among(&self.calls, &[name])
+            && (!ON_REQUEST.contains(&domain) || self.calls.iter().any(is_asked_for))
     }
 
     /// Whether a kernel of these names is recorded.
@@ -417,11 +430,11 @@ mod tests {
     fn a_scope_survives_the_way_through_the_environment() {
         let text = "from=5000000000;duration=1500ms;start-on=clFinish;stop-on=step ?;dump-on=late*;kind=api;\
                     kind=memory-copy;call=clEnqueue*;call=!clEnqueueMarker*;kernel=gemm*;\
-                    pc-sampling=host-trap,1ms;kernel-debug-info;no-enqueue-arguments";
+                    pc-sampling=host-trap,1ms;kernel-debug-info;no-enqueue-arguments;call-stacks";
         let scope = Scope::parse(text).unwrap();
         assert_eq!(scope.duration, Some(Duration::from_millis(1500)));
         assert_eq!(scope.kinds, [Kind::API, Kind::MEMORY_COPY]);
-        assert!(scope.kernel_debug_info && scope.no_enqueue_arguments);
+        assert!(scope.kernel_debug_info && scope.no_enqueue_arguments && scope.call_stacks);
         assert_eq!(Scope::parse(&scope.to_text()), Ok(scope));
         let cycles = Scope::parse("pc-sampling=stochastic,65536cycles").unwrap();
         assert_eq!(cycles.sampling.unwrap().interval, 65536);
@@ -473,12 +486,19 @@ mod tests {
                 calls,
                 ..Scope::default()
             };
-            scope.has_call(name)
+            let domain = match name.starts_with("hsa") {
+                true => Domain::HSA,
+                false => Domain::OPENCL,
+            };
+            scope.has_call(domain, name)
         };
         assert!(calls(&[], "clFinish"));
         assert!(calls(&["clFi*"], "clFinish") && !calls(&["clFi*"], "clFlush"));
         assert!(!calls(&["!clGet*"], "clGetDeviceInfo") && calls(&["!clGet*"], "clFinish"));
         assert!(!calls(&["cl*", "!clGet*"], "clGetDeviceInfo"));
+        // HIP's own calls are enough, unless HSA's are asked for.
+        assert!(!calls(&[], "hsa_init") && !calls(&["!clGet*"], "hsa_init"));
+        assert!(calls(&["hsa_*"], "hsa_init") && calls(&["*"], "hsa_init"));
         // A kernel has several names.
         let kernel = |pattern: &str| {
             let kernels = vec![pattern.to_owned()];

@@ -13,6 +13,7 @@ use super::standing::StandingRequests;
 use super::subscription::{Subscribers, Subscription};
 use super::thread::ThreadState;
 use crate::agents::Claims;
+use crate::call_stacks::CallStacks;
 use crate::correlation::Ids;
 use crate::counting::CountingService;
 use crate::counting::ranges::CountedRanges;
@@ -41,6 +42,7 @@ pub struct Switchboard {
     ids: Ids,
     pub(super) external: ExternalContexts,
     names: Names,
+    call_stacks: CallStacks,
     /// The process that made it. A forked child finds no buffer, context or subscriber of its parent in `state`.
     process: u32,
     state: PerProcess<SwitchboardState>,
@@ -176,6 +178,7 @@ impl Switchboard {
             ids: Ids::default(),
             external: ExternalContexts::default(),
             names: Names::new(),
+            call_stacks: CallStacks::default(),
             process: std::process::id(),
             state: PerProcess::new(),
             kernels: ExcludedKernels::new(),
@@ -279,6 +282,17 @@ impl Switchboard {
             word.load(Ordering::Relaxed) >> (kernel.0 % 64) & 1
         });
         if bit != 0 { buffers } else { Buffers::NONE }
+    }
+
+    /// Whether the stacks of calls of `operation` are wanted.
+    #[inline]
+    pub(crate) fn wants_stack(&self, operation: Operation) -> bool {
+        self.wanted().stack(operation)
+    }
+
+    /// Takes the stacks of calls.
+    pub(crate) fn call_stacks(&self) -> &CallStacks {
+        &self.call_stacks
     }
 
     /// The names store.

@@ -30,8 +30,8 @@ pub enum Observed {
 /// ```text
 /// 0..32    buffers that want the call's record
 /// 32..55   subscribers that are called back
-/// 55       the exit is simple: one buffer wants the record, its contexts have no external ids of their own, and
-///          bit 57 is not set
+/// 55       the exit is simple: one buffer wants the record, its contexts have no external ids of their own, nobody
+///          wants the call's stack, and bit 57 is not set
 /// 56       the call stands on the open-call stack while it is in progress
 /// 57       the exit is noticed: for retirements, or for calls that take long
 /// 58       a buffer wants the call's arguments
@@ -76,11 +76,11 @@ impl Interest {
     }
 
     /// Adds the bits that follow from the others. The contexts of the buffers in `own_ids` have external ids of their
-    /// own.
-    pub(super) fn complete(self, own_ids: Buffers) -> Interest {
+    /// own. `wants_stack` says whether the stack of the call is wanted.
+    pub(super) fn complete(self, own_ids: Buffers, wants_stack: bool) -> Interest {
         let buffers = self.buffers();
         let is_one = buffers.only().is_some() && buffers.and(own_ids).is_none();
-        if is_one && !self.is_noticed() {
+        if is_one && !wants_stack && !self.is_noticed() {
             self.with(Interest::SIMPLE_EXIT)
         } else {
             self
@@ -291,6 +291,8 @@ pub(crate) struct WantedTable {
     selected: [AtomicU32; KINDS],
     /// By domain and number: an [`Interest`].
     operations: [[AtomicU64; OPERATIONS]; DOMAINS],
+    /// By domain and number, a bit each: the calls whose stack is wanted.
+    stacks: [[AtomicU64; OPERATIONS / 64]; DOMAINS],
 }
 
 impl WantedTable {
@@ -300,6 +302,7 @@ impl WantedTable {
             kinds: [const { AtomicU32::new(0) }; KINDS],
             selected: [const { AtomicU32::new(0) }; KINDS],
             operations: [const { [const { AtomicU64::new(0) }; OPERATIONS] }; DOMAINS],
+            stacks: [const { [const { AtomicU64::new(0) }; OPERATIONS / 64] }; DOMAINS],
         }
     }
 
@@ -321,17 +324,34 @@ impl WantedTable {
         Buffers(self.kinds[kind.index()].load(Ordering::Relaxed))
     }
 
-    /// Sets the consumers of each operation of `domain`; `own_ids` as for [`Interest::complete`]. Pages of unused domains
-    /// stay untouched.
+    /// Whether the stacks of calls of `operation` are wanted.
+    #[inline]
+    pub fn stack(&self, operation: Operation) -> bool {
+        let words = self.stacks.get(operation.domain.0 as usize);
+        let word = words.and_then(|words| words.get(operation.number as usize / 64));
+        word.is_some_and(|word| word.load(Ordering::Relaxed) >> (operation.number % 64) & 1 != 0)
+    }
+
+    /// Sets the consumers of each operation of `domain`; `own_ids` as for [`Interest::complete`], `stacks` are the calls
+    /// whose stack is wanted. Pages of unused domains stay untouched.
     pub fn set_operations(
         &self,
         domain: Domain,
         interests: &[Interest; OPERATIONS],
+        stacks: &[u64; OPERATIONS / 64],
         own_ids: Buffers,
     ) {
+        let bits = self.stacks.get(domain.0 as usize);
+        for (word, bits) in bits.into_iter().flatten().zip(stacks) {
+            if word.load(Ordering::Relaxed) != *bits {
+                word.store(*bits, Ordering::Release);
+            }
+        }
         let words = self.operations.get(domain.0 as usize);
-        for (word, interest) in words.into_iter().flatten().zip(interests) {
-            let interest = interest.complete(own_ids);
+        let words = words.into_iter().flatten().zip(interests);
+        for (number, (word, interest)) in words.enumerate() {
+            let wants_stack = stacks[number / 64] >> (number % 64) & 1 != 0;
+            let interest = interest.complete(own_ids, wants_stack);
             if word.load(Ordering::Relaxed) != interest.0 {
                 word.store(interest.0, Ordering::Release);
             }
@@ -370,11 +390,12 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_is_simple_with_one_buffer_without_ids_of_its_own_that_is_not_notified() {
+    fn an_exit_is_simple_with_one_buffer_without_ids_of_its_own_or_stacks_that_is_not_notified() {
         let one = Interest::buffer(31).with(Interest::ARGUMENTS);
-        let complete = one.complete(Interest::buffer(30).buffers());
+        let complete = one.complete(Interest::buffer(30).buffers(), false);
         assert!(complete.has_simple_exit() && complete.first_buffer() == 31);
-        assert!(!one.complete(one.buffers()).has_simple_exit());
+        assert!(!one.complete(one.buffers(), false).has_simple_exit());
+        assert!(!one.complete(Buffers::NONE, true).has_simple_exit());
         let others = [
             Interest::NONE,
             Interest::subscriber(0),
@@ -384,7 +405,7 @@ mod tests {
         assert!(
             !others
                 .iter()
-                .any(|interest| interest.complete(Buffers::NONE).has_simple_exit())
+                .any(|interest| interest.complete(Buffers::NONE, false).has_simple_exit())
         );
     }
 

@@ -129,6 +129,8 @@ pub struct RecordSelection {
     /// Whether the arguments of enqueuing calls are recorded, if `kinds` contains [`Kind::ARGUMENTS`]. They are
     /// numerous, and mostly repeated in the records of the work.
     pub enqueue_arguments: bool,
+    /// Whether the stacks of enqueuing calls are taken.
+    pub call_stacks: bool,
 }
 
 impl RecordSelection {
@@ -138,6 +140,7 @@ impl RecordSelection {
             kinds: KindSet::ALL,
             operations: OperationSet::all(),
             enqueue_arguments: true,
+            call_stacks: false,
         }
     }
 
@@ -147,6 +150,7 @@ impl RecordSelection {
             kinds: KindSet::of(kinds),
             operations: OperationSet::all(),
             enqueue_arguments: true,
+            call_stacks: false,
         }
     }
 
@@ -156,6 +160,7 @@ impl RecordSelection {
             kinds: KindSet::NONE,
             operations: OperationSet::default(),
             enqueue_arguments: true,
+            call_stacks: false,
         }
     }
 }

@@ -268,15 +268,21 @@ impl Services {
                 add(&mut row, &self.gated.of(*domain), Interest::GATED);
             }
             let enqueues = self.enqueues.of(*domain);
+            let mut stacks = [0; OPERATIONS / 64];
             for ((_, selection), (of_most, of_enqueues)) in running.iter().zip(&wants) {
                 let selected = selection.operations.of(*domain);
                 let and = |those: fn(u64, u64) -> u64| {
                     std::array::from_fn(|word| those(selected[word], enqueues[word]))
                 };
                 add(&mut row, &and(|selected, of| selected & !of), *of_most);
-                add(&mut row, &and(|selected, of| selected & of), *of_enqueues);
+                let selected_enqueues = and(|selected, of| selected & of);
+                add(&mut row, &selected_enqueues, *of_enqueues);
+                if selection.call_stacks {
+                    let all = stacks.iter_mut().zip(selected_enqueues);
+                    all.for_each(|(all, of)| *all |= of);
+                }
             }
-            wanted.set_operations(*domain, &row, own_ids);
+            wanted.set_operations(*domain, &row, &stacks, own_ids);
         }
     }
 }

@@ -1,8 +1,12 @@
 //! The command lines of `gputrail advise` and `gputrail diff`, and the options of all verbs that print tables.
 
-use super::help::{ADVISE_EXAMPLES, ADVISE_NOTES, DIFF_EXAMPLES, DIFF_NOTES, TEMPLATE};
+use super::help::{
+    ADVISE_EXAMPLES, ADVISE_NOTES, DIFF_EXAMPLES, DIFF_NOTES, REPORT_EXAMPLES, REPORT_NOTES,
+    TEMPLATE,
+};
 use crate::tables::Format;
 use clap::Args;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Options of tables.
@@ -16,7 +20,7 @@ pub struct TableOptions {
     #[arg(long, value_name = "NAME")]
     pub table: Vec<String>,
 
-    /// Only the first N rows of each table
+    /// Only the first N rows of each table [default: all; of tables for reading that --table does not name, 30]
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
 
@@ -65,4 +69,30 @@ pub struct Diff {
 
     #[command(flatten)]
     pub tables: TableOptions,
+}
+
+/// Write a page of HTML: the timeline of busy time, advice, tables, and the roofline where counters tell it
+#[derive(Args)]
+#[command(help_template = TEMPLATE, before_help = REPORT_EXAMPLES, after_help = REPORT_NOTES)]
+pub struct Report {
+    /// A trace of any origin, the captures (.gputrail) of one recording, or a folder of ranks
+    #[arg(required = true, value_name = "TRACE|CAPTURE")]
+    pub files: Vec<PathBuf>,
+
+    /// The page [default: the name of the first file, with .html]
+    #[arg(short, long, value_name = "HTML")]
+    pub output: Option<OsString>,
+
+    /// Ranges with this name are steps; * and ? are wildcards. May be given more than once [default: names that end in a
+    /// number behind `step` or `iteration`]
+    #[arg(long, value_name = "PATTERN")]
+    pub step: Vec<String>,
+
+    /// Only the first N rows of each table
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub top: usize,
+
+    /// Print nothing but errors and warnings
+    #[arg(short, long)]
+    pub quiet: bool,
 }

@@ -23,6 +23,7 @@ Examples:
   gputrail record --delay 5s --duration 500ms --kernel 'gemm*' -- ./solver
   gputrail record --start-on 'step 10' --stop-on 'step 20' -- ./train
   gputrail record --capture --buffers 64M -- python train.py
+  gputrail record --call-stacks -- python -X perf train.py      then: gputrail summary --by stack TRACE
   gputrail record --pc-sampling stochastic --interval 65536cycles -- python train.py      CUDA: gputrail help cuda
   gputrail record --flight-recorder 30s --slower-than 5ms -- ./server      then: gputrail dump $(pidof gputrail)
   gputrail record --paused -- ./server      then: gputrail start $(pidof server); sleep 30; gputrail stop $(pidof server)";
@@ -130,6 +131,7 @@ Examples:
   gputrail summary job/ --by rank --top 8                the slowest ranks first
   gputrail summary profile.json.gz --table steps         ProfilerStep#N, step N; others by --step
   gputrail summary run.pftrace --flame folded | flamegraph.pl > run.svg
+  gputrail summary run.pftrace --by stack                the code that launched the work: record --call-stacks
   gputrail summary run-*.gputrail --format csv -o tables  tables/kernels.csv, tables/gaps.csv, ...
   gputrail summary profile.hatchet --flame folded         of Triton's Proton";
 
@@ -166,6 +168,18 @@ wildcards. Operators: > >= < <=. Values with a sign are changes, in % or s, ms, 
 
 Exit codes: 0 on success; 1 when an input was damaged, and the rest was compared; 3 when a condition of --fail-if holds; 125 when \
 gputrail itself fails.";
+
+pub const REPORT_EXAMPLES: &str = "\
+Examples:
+  gputrail report run.pftrace                     makes run.html
+  gputrail report profile.json.gz -o report.html
+  gputrail report job/ -o job.html                all ranks";
+
+pub const REPORT_NOTES: &str = "\
+The page is one file that loads nothing and runs no script: it can be mailed, and opened without a network. Numbers in its tables \
+are those of `gputrail summary`. It draws up to 64 devices, 16 queues of each and 400 steps of a process.
+
+Exit codes: 0 on success; 1 when an input was damaged, and the page is of the rest; 125 when gputrail itself fails.";
 
 pub const HOTSPOTS_EXAMPLES: &str = "\
 Examples:

@@ -85,6 +85,10 @@ pub struct Record {
     #[arg(long)]
     pub range_ids: bool,
 
+    /// Take the host's call stack in each call that enqueues work, and show it as the argument `stack` of the call
+    #[arg(long)]
+    pub call_stacks: bool,
+
     /// Write the program's markers of CLPerfMarker to BASE.clperfmarker, too; `gputrail convert` reads the file
     #[arg(long, value_name = "BASE")]
     pub clperfmarker: Option<PathBuf>,

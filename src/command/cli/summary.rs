@@ -24,9 +24,9 @@ pub struct Summary {
     #[arg(long, value_name = "PATTERN")]
     pub step: Vec<String>,
 
-    /// Write no tables but device time by process, ranges, operators and kernels as stacks, to standard output or to the file of
-    /// --output
-    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["by", "table", "top"])]
+    /// Write no tables but device time by process, ranges, operators and kernels as stacks, or with --by stack by process, call
+    /// stack of the host and kernel, to standard output or to the file of --output
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["table", "top"])]
     pub flame: Option<FlameFormat>,
 
     #[command(flatten)]
@@ -46,4 +46,6 @@ pub enum By {
     Queue,
     /// Ranges of markers and operators, with the kernels that were launched in them
     Range,
+    /// Call stacks of the host from which work was launched, as `record --call-stacks` takes them
+    Stack,
 }

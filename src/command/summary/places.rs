@@ -40,6 +40,7 @@ pub fn first(summary: &Summary, settled: &SettledPlaces, by: Option<By>) -> Vec<
     match by {
         None => Vec::new(),
         Some(By::Range) => super::ranges(summary),
+        Some(By::Stack) => vec![super::call_stacks(summary)],
         Some(by) => vec![grouped(summary, settled, by)],
     }
 }
@@ -72,7 +73,7 @@ fn rows_by(summary: &Summary, settled: &SettledPlaces, by: By) -> Vec<PlaceRow> 
                 add((of.0, 0, 0), vec![process(*of)], place);
             }
         }
-        By::Device | By::Range => {
+        By::Device | By::Range | By::Stack => {
             for ((of, agent), place) in &settled.devices {
                 let names = vec![process(*of), device(*agent)];
                 add((of.0, agent.0, 0), names, place);
@@ -136,7 +137,9 @@ fn heads(by: By) -> (Column, &'static [Column]) {
             column("Processes, the slowest first", "by_process"),
             &[PROCESS],
         ),
-        By::Device | By::Range => (column("Devices of processes", "by_device"), &OF_DEVICES),
+        By::Device | By::Range | By::Stack => {
+            (column("Devices of processes", "by_device"), &OF_DEVICES)
+        }
         By::Queue => (column("Queues", "by_queue"), &OF_QUEUES),
     }
 }

@@ -293,9 +293,9 @@ pub(super) fn split_message(bytes: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 pub(super) fn describe(head: &[u8]) -> String {
     const KNOWN: [(&[u8], &str); 8] = [
         (b"\x7fELF", "an executable or library (ELF)"),
-        (b"PK\x03\x04", "a zip archive"),
-        (b"BZh", "a bzip2 archive"),
-        (b"\xfd7zXZ\0", "an xz archive"),
+        (b"PK\x03\x04", "a zip archive; unpack it"),
+        (b"BZh", "a bzip2 archive; unpack it"),
+        (b"\xfd7zXZ\0", "an xz archive; unpack it"),
         (b"PAR1", "a Parquet file"),
         (b"<", "XML or HTML"),
         (b"\x89PNG", "a picture"),

@@ -50,6 +50,8 @@
 mod chrome;
 mod clperfmarker;
 mod csv;
+#[cfg(test)]
+mod damages;
 #[cfg(feature = "sqlite")]
 mod databases;
 mod demangle;

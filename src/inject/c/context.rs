@@ -158,6 +158,7 @@ pub(super) unsafe fn selected(selection: *const SelectionOptions) -> Answer<Reco
         kinds,
         operations,
         enqueue_arguments: true,
+        call_stacks: false,
     })
 }
 

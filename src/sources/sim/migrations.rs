@@ -13,6 +13,20 @@ use gputrail_record::*;
 /// Bytes of a page.
 const PAGE: u64 = 64 << 10;
 
+/// The flags of CUPTI for a counter.
+fn flags_of(what: UnifiedMemoryCounterKind, fault: &Fault) -> u32 {
+    match what {
+        // CUPTI_ACTIVITY_UNIFIED_MEMORY_ACCESS_TYPE_WRITE: kernels add to the counts that the program reads.
+        UnifiedMemoryCounterKind::DEVICE_PAGE_FAULT => 2,
+        // CUPTI_ACTIVITY_FLAG_THRASHING_IN_CPU, _THROTTLING_IN_CPU
+        UnifiedMemoryCounterKind::THRASHING => u32::from(fault.by.is_none() || fault.at.is_none()),
+        UnifiedMemoryCounterKind::THROTTLING => u32::from(fault.by.is_none()),
+        // CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_THRASHING
+        UnifiedMemoryCounterKind::REMOTE_MAP => 2,
+        _ => 0,
+    }
+}
+
 impl SimThread {
     /// Reads managed memory on the host.
     pub(super) async fn read_managed(&mut self, address: Pointer) {
@@ -53,10 +67,20 @@ impl Runtime {
                 _ => end,
             };
             (counter.start, counter.end) = (self.ticks_at(start), self.ticks_at(until));
-            (counter.value, counter.address) = (pages, fault.address.0);
+            counter.value = match what {
+                UnifiedMemoryCounterKind::THRASHING | UnifiedMemoryCounterKind::REMOTE_MAP => {
+                    fault.bytes
+                }
+                _ => pages,
+            };
+            counter.address = fault.address.0;
             (counter.source_agent, counter.what) = (agent(fault.by), what);
-            // The pages are mapped where they are.
-            if what == UnifiedMemoryCounterKind::REMOTE_MAP {
+            counter.flags = flags_of(what, fault);
+            // Pages are mapped where they are; they thrash between both places.
+            if matches!(
+                what,
+                UnifiedMemoryCounterKind::REMOTE_MAP | UnifiedMemoryCounterKind::THRASHING
+            ) {
                 counter.destination_agent = agent(fault.at);
             }
             host.write(counter);

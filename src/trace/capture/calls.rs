@@ -3,6 +3,7 @@
 use std::io;
 
 use super::StreamOutput;
+use super::functions::OwnArguments;
 use super::links::LinksOfCall;
 use super::process::{ProcessStream, TimedCall};
 use crate::model::nesting::NestingStep;
@@ -88,9 +89,16 @@ impl ProcessStream<'_> {
         } else {
             None
         };
-        let function = self
-            .functions
-            .get(stream, metadata, call.operation, range.is_some());
+        let stack = if call.stack.is_some() {
+            self.call_stacks.text(metadata, call.stack)
+        } else {
+            None
+        };
+        let own = OwnArguments {
+            range: range.is_some(),
+            stack: stack.is_some(),
+        };
+        let function = self.functions.get(stream, metadata, call.operation, own);
         let thread = &mut self.threads[place];
         let only: [EventId; 1];
         let (submitted, waited) = match thread.links.only(call.correlation) {
@@ -112,6 +120,7 @@ impl ProcessStream<'_> {
         };
         let mut values = Vec::new();
         values.extend(range.map(Value::Text));
+        values.extend(stack.as_deref().map(Value::Text));
         if !thread.arguments.is_empty()
             && let Some(arguments) = thread.arguments.remove(&call.correlation)
         {
@@ -153,9 +162,10 @@ impl ProcessStream<'_> {
         }
         if !output.options.arguments {
             let stream = &mut output.stream;
+            let own = OwnArguments::default();
             let function = self
                 .functions
-                .get(stream, &self.metadata, arguments.operation, false);
+                .get(stream, &self.metadata, arguments.operation, own);
             if function.group == OperationGroup::ENQUEUE {
                 return Ok(());
             }

@@ -1,7 +1,7 @@
 //! The functions that a process has called.
 
 use crate::directory::Directory;
-use crate::model::{Function, FunctionIndex, Parameter, Stream};
+use crate::model::{Function, FunctionIndex, Parameter, STACK, Stream};
 use gputrail_capture::Metadata;
 use gputrail_record::{ArgumentType, Operation, OperationGroup};
 
@@ -9,32 +9,42 @@ use gputrail_record::{ArgumentType, Operation, OperationGroup};
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     list: Vec<Function>,
-    places: Directory<Operation>,
-    /// The functions of calls in ranges, which have the range as their first argument.
-    in_ranges: Directory<Operation>,
+    /// The functions of calls by [`OwnArguments::place`].
+    places: [Directory<Operation>; 4],
+}
+
+/// The arguments of a call that its function does not have: they come first.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct OwnArguments {
+    /// The range in which the call lies.
+    pub range: bool,
+    /// The call stack of the host.
+    pub stack: bool,
+}
+
+impl OwnArguments {
+    fn place(self) -> usize {
+        usize::from(self.range) | usize::from(self.stack) << 1
+    }
 }
 
 /// The argument of calls and of work that names the range in which they lie.
 pub(super) const RANGE: &str = "range";
 
 impl Functions {
-    /// The function of `operation`, for calls that lie in a range or not.
+    /// The function of `operation`, for calls with arguments of their own.
     #[inline]
     pub fn get(
         &mut self,
         stream: &mut Stream<'_>,
         metadata: &Metadata,
         operation: Operation,
-        in_range: bool,
+        own: OwnArguments,
     ) -> &Function {
-        let places = if in_range {
-            &mut self.in_ranges
-        } else {
-            &mut self.places
-        };
+        let places = &mut self.places[own.place()];
         let place = match places.get(operation.number.into(), operation) {
             Some(place) => place,
-            None => self.add(stream, metadata, operation, in_range),
+            None => self.add(stream, metadata, operation, own),
         };
         &self.list[place]
     }
@@ -45,21 +55,18 @@ impl Functions {
         stream: &mut Stream<'_>,
         metadata: &Metadata,
         operation: Operation,
-        in_range: bool,
+        own: OwnArguments,
     ) -> usize {
         let place = self.list.len();
         let mut function = function(stream.new_function(), metadata, operation);
-        let places = if in_range {
-            let range = Parameter {
-                name: RANGE.into(),
-                kind: ArgumentType::STRING,
-            };
-            function.parameters.insert(0, range);
-            &mut self.in_ranges
-        } else {
-            &mut self.places
-        };
-        places.insert(operation, place);
+        let names = [(RANGE, own.range), (STACK, own.stack)];
+        let names = names.into_iter().filter(|(_, is_there)| *is_there);
+        let parameters = names.map(|(name, _)| Parameter {
+            name: name.into(),
+            kind: ArgumentType::STRING,
+        });
+        function.parameters.splice(0..0, parameters);
+        self.places[own.place()].insert(operation, place);
         self.list.push(function);
         place
     }

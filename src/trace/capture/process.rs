@@ -23,10 +23,11 @@ use crate::model::{
 };
 use gputrail_buffer::clock::{self, HostClock};
 use gputrail_capture::Metadata;
+use gputrail_code::call_stacks::CallStackNames;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{
-    self as record, AgentId, Api, Arguments, CorrelationId, ExternalId, Kind, Nanos, Note,
-    Operation, ProcessId, RecordRef, StringId, ThreadId, flags,
+    self as record, AgentId, Api, Arguments, CallStackId, CorrelationId, ExternalId, Kind, Nanos,
+    Note, Operation, ProcessId, RecordRef, StringId, ThreadId, flags,
 };
 
 /// A thread: its tracks, and the records that wait for the end of its outermost call.
@@ -48,6 +49,7 @@ pub(super) struct TimedCall {
     pub ancestor: CorrelationId,
     pub external: ExternalId,
     pub operation: Operation,
+    pub stack: CallStackId,
     /// The return code, if the source flagged the call as failed: a code alone may be an ordinary answer, such as "not
     /// ready".
     pub error: Option<i32>,
@@ -64,6 +66,7 @@ impl TimedCall {
             ancestor: record.ancestor,
             external: record.external,
             operation: record.operation,
+            stack: record.stack,
             error: record
                 .header
                 .has(flags::FAILED)
@@ -105,6 +108,7 @@ pub(super) struct ProcessStream<'a> {
     /// Whether completions of work may be missing although the work completed.
     pub(super) may_lack_completions: bool,
     pub(super) functions: Functions,
+    pub(super) call_stacks: CallStackNames,
     pub(super) threads: Vec<ThreadTracks>,
     /// The index of each thread in `threads`.
     places: NumberMap<ThreadId, usize>,
@@ -181,6 +185,7 @@ impl<'a> ProcessStream<'a> {
             host,
             latest: began,
             functions: Functions::default(),
+            call_stacks: CallStackNames::default(),
             threads: Vec::new(),
             places: NumberMap::default(),
             current: 0,

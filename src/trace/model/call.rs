@@ -21,6 +21,10 @@ pub struct Function {
     pub parameters: Vec<Parameter>,
 }
 
+/// The name of the parameter whose argument is the call stack of the host: the functions, innermost first, with
+/// [`CALLED_BY`](gputrail_code::call_stacks::CALLED_BY) between them.
+pub const STACK: &str = "stack";
+
 /// A parameter of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {

@@ -78,7 +78,7 @@ use std::io;
 
 pub use agent::{Agent, LINK, Queue};
 pub use agent::{KIND, TITLE, TITLES as AGENT_TITLES, UNKNOWN_DEVICE, title as agent_title};
-pub use call::{Call, Function, Parameter};
+pub use call::{Call, Function, Parameter, STACK};
 pub use counter::{CounterBlock, CounterDescription, CounterUnit, CounterValue};
 pub use device_rows::DeviceRows;
 pub use header::{Machine, SharedEvent, SystemClocks, TraceHeader};

@@ -34,6 +34,16 @@ pub enum Value<'a> {
     Json(&'a str),
 }
 
+impl<'a> Value<'a> {
+    /// The text, if it is one.
+    pub fn as_text(&self) -> Option<&'a str> {
+        match self {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// A named value of an event.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct EventArgument<'a> {

@@ -10,8 +10,11 @@ use super::packets::PacketWriter;
 use super::schema::GpuApi;
 use super::schema::track_event::Type;
 use super::work::ContextApi;
-use crate::model::{Call, EventId, Function, Value};
+use crate::model::{Call, EventId, Function, STACK, Value};
 use gputrail_record::Domain;
+
+/// Maximum number of bytes of call stacks that are interned.
+const MAX_STACK_BYTES: usize = 64 << 20;
 
 /// The API of a domain, as Perfetto names it.
 fn gpu_api(domain: Domain) -> Option<GpuApi> {
@@ -44,12 +47,25 @@ struct KnownFunction {
     api: Option<GpuApi>,
     /// Names of its parameters.
     parameters: Vec<Option<Name>>,
+    /// The place of the call stack among them.
+    stack: Option<usize>,
 }
 
 /// The functions that have been called, by index.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SentFunctions {
     known: Vec<Option<KnownFunction>>,
+    /// Bytes of call stacks that may still get a number; others are written in full.
+    room_for_stacks: usize,
+}
+
+impl Default for SentFunctions {
+    fn default() -> SentFunctions {
+        SentFunctions {
+            known: Vec::new(),
+            room_for_stacks: MAX_STACK_BYTES,
+        }
+    }
 }
 
 impl SentFunctions {
@@ -77,7 +93,11 @@ impl SentFunctions {
             .as_ref()
             .filter(|heading| bare && track.knows_heading(heading));
         let Some(heading) = heading else {
-            return function.write(packets, (names, words), track, call);
+            let stack = function.stack.and_then(|place| call.arguments.get(place));
+            let stack = stack.and_then(Value::as_text);
+            let room = &mut self.room_for_stacks;
+            let stack = stack.and_then(|text| names.intern_within(text, room));
+            return function.write(packets, (names, words), track, call, stack);
         };
         let api = function.api;
         let (start, correlation) = (call.start.0, call.correlation.0);
@@ -100,6 +120,9 @@ impl SentFunctions {
     #[cold]
     fn add(&mut self, names: &mut NumberedNames, words: &Words, function: &Function) {
         let parameters = function.parameters.iter();
+        let stack = parameters
+            .clone()
+            .position(|parameter| &*parameter.name == STACK);
         let parameters = parameters
             .map(|parameter| names.intern(&parameter.name))
             .collect();
@@ -117,6 +140,7 @@ impl SentFunctions {
             heading: name.and_then(|name| Heading::new(category, name)),
             api: gpu_api(function.domain),
             parameters,
+            stack,
         });
     }
 }
@@ -130,6 +154,7 @@ impl KnownFunction {
         (names, words): (&NumberedNames, &Words),
         track: &mut EventTrack,
         call: &Call<'_>,
+        stack: Option<Name>,
     ) -> io::Result<()> {
         let error = call
             .error
@@ -138,11 +163,21 @@ impl KnownFunction {
         let external = external
             .is_some()
             .then_some((words.external, Value::Uint(external.0)));
-        let arguments = self.parameters.iter().zip(call.arguments);
-        let arguments = arguments.filter_map(|(name, value)| Some(((*name)?, *value)));
-        let all = error.into_iter().chain(external).chain(arguments);
+        let own = error.into_iter().chain(external);
         let mut annotations = Vec::with_capacity(call.arguments.len() + 2);
-        annotations.extend(all.map(|(name, value)| Annotation { name, value }));
+        annotations.extend(own.map(|(name, value)| Annotation {
+            name,
+            value,
+            shared: None,
+        }));
+        let arguments = self.parameters.iter().zip(call.arguments).enumerate();
+        annotations.extend(arguments.filter_map(|(place, (name, value))| {
+            Some(Annotation {
+                name: (*name)?,
+                value: *value,
+                shared: stack.filter(|_| self.stack == Some(place)),
+            })
+        }));
         let event = EventFields {
             color: None,
             label: match self.name {

@@ -27,6 +27,8 @@ pub(super) struct Annotation<'a> {
     pub name: Name,
     /// Its value.
     pub value: Value<'a>,
+    /// The name that stands for its value, if that is a text which many events have.
+    pub shared: Option<Name>,
 }
 
 /// The fields of a slice or an instant.
@@ -152,6 +154,7 @@ pub(super) struct EventTrack {
     categories: Sent,
     names: Sent,
     annotations: Sent,
+    annotation_texts: Sent,
 }
 
 impl EventTrack {
@@ -162,6 +165,7 @@ impl EventTrack {
             categories: Sent::default(),
             names: Sent::default(),
             annotations: Sent::default(),
+            annotation_texts: Sent::default(),
         }
     }
 
@@ -382,10 +386,12 @@ impl EventTrack {
                 EventLabel::Text(_) => true,
             }
             && (event.correlation.is_none() || self.annotations.has_name(Name::CORRELATION))
-            && event
-                .annotations
-                .iter()
-                .all(|annotation| self.annotations.has_name(annotation.name))
+            && event.annotations.iter().all(|annotation| {
+                self.annotations.has_name(annotation.name)
+                    && annotation
+                        .shared
+                        .is_none_or(|text| self.annotation_texts.has_name(text))
+            })
     }
 
     #[cold]
@@ -412,6 +418,13 @@ impl EventTrack {
                 &mut self.annotations,
                 field::interned_data::DEBUG_ANNOTATION_NAMES,
                 name,
+            );
+        }
+        for text in event.annotations.iter().filter_map(|one| one.shared) {
+            send(
+                &mut self.annotation_texts,
+                field::interned_data::DEBUG_ANNOTATION_STRING_VALUES,
+                text,
             );
         }
         packet.close(interned);
@@ -486,6 +499,11 @@ fn write_flows(packet: &mut Encoder, flows: &[FlowPoint]) {
 fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {
     let message = packet.open(field::track_event::DEBUG_ANNOTATIONS);
     packet.uint(field::debug_annotation::NAME_IID, annotation.name.iid());
+    if let Some(text) = annotation.shared {
+        packet.uint(field::debug_annotation::STRING_VALUE_IID, text.iid());
+        packet.close(message);
+        return;
+    }
     match annotation.value {
         Value::Bool(value) => packet.bool(field::debug_annotation::BOOL_VALUE, value),
         Value::Uint(value) => packet.uint(field::debug_annotation::UINT_VALUE, value),

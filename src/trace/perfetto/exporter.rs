@@ -155,6 +155,7 @@ impl<'a> Exporter<'a> {
             Some(Annotation {
                 name: self.names.intern(argument.name)?,
                 value: argument.value,
+                shared: None,
             })
         };
         let mut annotations = Vec::with_capacity(arguments.len());

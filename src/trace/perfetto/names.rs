@@ -59,6 +59,17 @@ impl NumberedNames {
         Some(name)
     }
 
+    /// The number of `text`, if it has one or is not longer than `room`, which it then takes.
+    pub fn intern_within(&mut self, text: &str, room: &mut usize) -> Option<Name> {
+        if let Some(name) = self.numbers.get(text) {
+            return Some(*name);
+        }
+        let left = room.checked_sub(text.len())?;
+        let name = self.intern(text)?;
+        *room = left;
+        Some(name)
+    }
+
     /// The text of a name.
     pub fn text(&self, name: Name) -> &str {
         &self.texts[name.0 as usize]

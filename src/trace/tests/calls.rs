@@ -81,6 +81,44 @@ fn arguments_of_calls_that_enqueue_are_shown_on_request_only() {
 }
 
 #[test]
+fn calls_have_their_stacks_and_equal_ones_are_sent_once() {
+    use gputrail_trace::perfetto::schema::debug_annotation::Value;
+    let making = Making::new(1);
+    let module = making.names.host_module("/nowhere/libapp.so", "");
+    let frames = [
+        FrameAddress::new(module, 0x10),
+        FrameAddress::new(HostModuleId::NONE, 0x7000),
+    ];
+    let stack = making.names.call_stack(&frames, true);
+    let calls = [1, 2].map(|id| Api {
+        stack,
+        ..call(id, 0, 10 * id, 10 * id + 5)
+    });
+    making.run(MAIN, &calls.each_ref().map(bytes_of));
+    let (_, trace) = making.convert();
+    let begins = begins(&trace);
+    let values = begins
+        .iter()
+        .flat_map(|(_, event)| &event.debug_annotations);
+    let values = values.filter_map(|annotation| match annotation.value {
+        Some(Value::StringValueIid(number)) => Some(number),
+        _ => None,
+    });
+    let values: Vec<u64> = values.collect();
+    let mut texts = Vec::new();
+    trace.walk(|packet, _, _| {
+        let interned = packet.interned_data.iter();
+        let of_packet = interned.flat_map(|interned| &interned.debug_annotation_string_values);
+        texts.extend(of_packet.map(|text| {
+            let bytes = text.str.clone().unwrap_or_default();
+            (text.iid.unwrap_or(0), String::from_utf8(bytes).unwrap())
+        }));
+    });
+    assert_eq!(texts, [(values[0], "libapp.so+0x10 < 0x7000".to_owned())]);
+    assert_eq!(values, [values[0]; 2]);
+}
+
+#[test]
 fn a_failed_call_carries_its_code() {
     let making = Making::new(1);
     let mut failed = call(1, 0, 10, 20);

@@ -35,6 +35,8 @@ pub enum Need {
     Ptxas,
     /// AMD's headers of rocprofiler-sdk, as far as PyPI's triton has them.
     RocprofilerHeaders,
+    /// Python, and the library of Proton of PyPI's triton for it.
+    Proton,
     /// LLVM's runtime of OpenMP, which works with programs of GCC, and GCC.
     OpenMp,
     /// A program on the search path.
@@ -67,6 +69,7 @@ impl Need {
             Self::Cupti => tools().join("cupti").exists(),
             Self::Ptxas => tools().join("ptxas").exists(),
             Self::RocprofilerHeaders => tools().join("rocprofiler-headers").exists(),
+            Self::Proton => on_path("python3") && tools().join("proton/libproton.so").exists(),
             Self::DuckDb => on_path("python3") && tools().join("duckdb").exists(),
             Self::Nvtx => on_path("python3") && on_path("c++") && tools().join("nvtx").exists(),
             Self::OpenMp => {
@@ -99,6 +102,7 @@ impl fmt::Display for Need {
             Self::Cupti => f.write_str("NVIDIA's wheels of CUPTI"),
             Self::Ptxas => f.write_str("NVIDIA's ptxas"),
             Self::RocprofilerHeaders => f.write_str("AMD's headers of rocprofiler-sdk"),
+            Self::Proton => f.write_str("Proton of PyPI's triton"),
             Self::PythonBindings => f.write_str("the Python bindings of Perfetto's messages"),
             Self::Nvtx => f.write_str("NVTX for Python and C++"),
             Self::OpenMp => f.write_str("gcc and LLVM's runtime of OpenMP"),

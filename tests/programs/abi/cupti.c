@@ -82,7 +82,7 @@ static void basics(void) {
     EXPECT(cuptiGetLastError(), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiGetLastError(), SUCCESS);
     EXPECT(cuptiGetVersion(&number), SUCCESS);
-    CHECK(number == CUPTI_API_VERSION && number == 12);
+    CHECK(number == CUPTI_API_VERSION && (CUPTI_GPUTRAIL_LAYOUT != 10 || number == 12));
     for (of = 0; of <= 35; of++) {
         EXPECT(cuptiGetResultString((CUptiResult)of, &text), SUCCESS);
         CHECK(text != NULL && *text != 0);
@@ -147,9 +147,51 @@ static uint32_t cbid_of(CUpti_CallbackDomain domain, const char *function) {
     return 0;
 }
 
+/* Calls of OpenCL, as functions of CUDA. */
+static int cuda_enters, cuda_exits, cuda_launches;
+
+static void called_as_cuda(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const CUpti_CallbackData *call) {
+    const char *name = NULL;
+    int is_launch = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? cbid == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000
+                                                          : cbid == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel;
+    EXPECT(cuptiGetCallbackName(domain, cbid, &name), SUCCESS);
+    /* The id's name has the version of the runtime's functions, too. */
+    CHECK(name != NULL && strncmp(name, call->functionName, strlen(call->functionName)) == 0);
+    CHECK(call->correlationId != 0 && call->functionParams != NULL);
+    if (call->callbackSite == CUPTI_API_ENTER) {
+        CHECK(*call->correlationData == 0 && call->functionReturnValue == NULL);
+        *call->correlationData = cbid + 7;
+        cuda_enters++;
+    } else {
+        /* Each id has its own. */
+        CHECK(*call->correlationData == cbid + 7 && call->functionReturnValue != NULL);
+        cuda_exits++;
+    }
+    if (!is_launch) {
+        CHECK(call->symbolName == NULL);
+        return;
+    }
+    CHECK(call->symbolName != NULL && strcmp(call->symbolName, "triple") == 0);
+    if (call->callbackSite != CUPTI_API_EXIT) return;
+    CHECK(*(int *)call->functionReturnValue == 0);
+    if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) {
+        const cudaLaunchKernel_v7000_params *launch = (const cudaLaunchKernel_v7000_params *)call->functionParams;
+        CHECK(launch->func == (const void *)kernel && launch->stream == STREAM);
+        CHECK(launch->gridDim.x * launch->blockDim.x == ITEMS && launch->gridDim.y == 1 && launch->blockDim.z == 1);
+    } else {
+        const cuLaunchKernel_params *launch = (const cuLaunchKernel_params *)call->functionParams;
+        CHECK(launch->f == (CUfunction)(void *)kernel && launch->hStream == STREAM && launch->sharedMemBytes == 0);
+        CHECK(launch->gridDimX * launch->blockDimX == ITEMS && launch->gridDimY == 1 && launch->blockDimZ == 1);
+    }
+    cuda_launches++;
+}
+
 static void called_back(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *cbdata) {
     CHECK(user == &user_data);
-    if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
+    if (domain == CUPTI_CB_DOMAIN_RUNTIME_API ||
+        (domain == CUPTI_CB_DOMAIN_DRIVER_API && cbid < CUPTI_CBID_GPUTRAIL)) {
+        called_as_cuda(domain, cbid, (const CUpti_CallbackData *)cbdata);
+    } else if (domain == CUPTI_CB_DOMAIN_DRIVER_API) {
         const CUpti_CallbackData *call = (const CUpti_CallbackData *)cbdata;
         const CUpti_GputrailParams *params = (const CUpti_GputrailParams *)call->functionParams;
         const char *name = NULL;
@@ -216,7 +258,7 @@ static void callback_statuses(void) {
     EXPECT(cuptiSupportedDomains(NULL, &table), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiSupportedDomains(&count, NULL), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiSupportedDomains(&count, &table), SUCCESS);
-    CHECK(count == 5 && table[0] == CUPTI_CB_DOMAIN_DRIVER_API && table[4] == CUPTI_CB_DOMAIN_NVTX);
+    CHECK(count == CUPTI_CB_DOMAIN_SIZE - 1 && table[0] == CUPTI_CB_DOMAIN_DRIVER_API && table[4] == CUPTI_CB_DOMAIN_NVTX);
     EXPECT(cuptiUnsubscribe(NULL), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiSubscribe(NULL, called_back, NULL), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiSubscribe(&subscriber, NULL, NULL), ERROR_INVALID_PARAMETER);
@@ -228,7 +270,7 @@ static void callback_statuses(void) {
     CHECK(launch_cbid != 0 && finish_cbid != 0);
     CHECK(cbid_of(CUPTI_CB_DOMAIN_RUNTIME_API, "simLaunchKernel") != 0);
     EXPECT(cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, launch_cbid, NULL), ERROR_INVALID_PARAMETER);
-    EXPECT(cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, 1, &name), ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CBID_GPUTRAIL - 1, &name), ERROR_INVALID_PARAMETER);
     CHECK(name == NULL);
     EXPECT(cuptiGetCallbackName(CUPTI_CB_DOMAIN_RESOURCE, 1, &name), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiGetCallbackName((CUpti_CallbackDomain)6, launch_cbid, &name), ERROR_INVALID_PARAMETER);
@@ -237,15 +279,25 @@ static void callback_statuses(void) {
     EXPECT(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, 0), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_INVALID),
            ERROR_INVALID_PARAMETER);
-    EXPECT(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, 20), ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_SIZE), ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE),
+           ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE),
+           ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_SIZE), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_SYNCHRONIZE, 3), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_NVTX, CUPTI_CBID_GPUTRAIL + 6), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiEnableDomain(1, NULL, CUPTI_CB_DOMAIN_RESOURCE), ERROR_INVALID_PARAMETER);
-    EXPECT(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_SIZE), ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiEnableDomain(1, subscriber, (CUpti_CallbackDomain)7), ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_STATE), SUCCESS);
     EXPECT(cuptiEnableAllDomains(1, NULL), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiGetCallbackState(NULL, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, launch_cbid), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiGetCallbackState(&on, NULL, CUPTI_CB_DOMAIN_DRIVER_API, launch_cbid), ERROR_INVALID_PARAMETER);
-    EXPECT(cuptiGetCallbackState(&on, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, 1), ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiGetCallbackState(&on, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CBID_GPUTRAIL - 1), ERROR_INVALID_PARAMETER);
+    /* Nothing of OpenCL does what this function does. */
+    EXPECT(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuDeviceGetName), SUCCESS);
+    EXPECT(cuptiGetCallbackState(&on, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuDeviceGetName), SUCCESS);
+    CHECK(on != 0);
     EXPECT(cuptiGetCallbackState(&on, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, launch_cbid), SUCCESS);
     CHECK(on == 0);
     EXPECT(cuptiEnableAllDomains(1, subscriber), SUCCESS);
@@ -260,6 +312,8 @@ static void callbacks(void) {
     before = launches;
     launch(2);
     CHECK(launches == before + 2 && waits >= 1);
+    /* Each exit of a launch, as the runtime's and as the driver's. */
+    CHECK(cuda_launches == 2 * launches && cuda_enters > 0 && cuda_enters == cuda_exits);
     CHECK(gputrail_range_push_name("range") == GPUTRAIL_OK && gputrail_range_pop() == GPUTRAIL_OK);
     CHECK(marks == 2);
     EXPECT(cuptiEnableAllDomains(0, subscriber), SUCCESS);

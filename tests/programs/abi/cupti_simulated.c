@@ -1,5 +1,7 @@
 /* A tool of the simulated GPU: enables every kind of records, and all callbacks, and prints how many there were of each. */
+#define _GNU_SOURCE
 #include "cupti.h"
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +9,7 @@
 static int failures, records[CUPTI_ACTIVITY_KIND_COUNT], callbacks[CUPTI_CB_DOMAIN_SIZE], enters, exits;
 static int resources[32], waits[4], links, loads;
 static uint64_t diverged, sampled, total;
+static int counters[CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_COUNT];
 
 static void check(const char *what, int line, int holds) {
     if (holds) return;
@@ -19,6 +22,43 @@ static void request(uint8_t **buffer, size_t *size, size_t *most) {
     *size = 8192;
     *most = 0;
     *buffer = (uint8_t *)malloc(*size);
+}
+
+/* Managed memory of 512 KiB that the host and both devices use. */
+static void look_at_counter(const CUpti_ActivityUnifiedMemoryCounter2 *counter) {
+    enum { REGION = 512 << 10, PAGES = 8 };
+    counters[counter->counterKind]++;
+    switch (counter->counterKind) {
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD:
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOH:
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_DTOD:
+        CHECK(counter->value == REGION);
+        CHECK(counter->flags == CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_COHERENCE);
+        break;
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_CPU_PAGE_FAULT_COUNT: {
+        /* The program counter is in gputrail's library. */
+        Dl_info found;
+        CHECK(dladdr((void *)(size_t)counter->value, &found) != 0 && strstr(found.dli_fname, "gputrail") != NULL);
+        break;
+    }
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_GPU_PAGE_FAULT:
+        CHECK(counter->value == PAGES && counter->srcId < 2);
+        CHECK(counter->flags == CUPTI_ACTIVITY_UNIFIED_MEMORY_ACCESS_TYPE_WRITE);
+        break;
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THRASHING:
+        /* Bitwise OR of the ids of the devices. */
+        CHECK(counter->value == REGION && counter->srcId <= 1);
+        CHECK((counter->flags & ~CUPTI_ACTIVITY_FLAG_THRASHING_IN_CPU) == 0);
+        break;
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_THROTTLING:
+        CHECK((counter->flags & CUPTI_ACTIVITY_FLAG_THROTTLING_IN_CPU) == 0 && counter->srcId < 2);
+        break;
+    case CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_REMOTE_MAP:
+        CHECK(counter->value == REGION && counter->srcId < 2);
+        CHECK(counter->flags == CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_THRASHING);
+        break;
+    default: CHECK(0);
+    }
 }
 
 static void look(const CUpti_Activity *record) {
@@ -35,7 +75,7 @@ static void look(const CUpti_Activity *record) {
         break;
     }
     case CUPTI_ACTIVITY_KIND_NVLINK: {
-        const CUpti_ActivityNvLink3 *link = (const CUpti_ActivityNvLink3 *)record;
+        const CUpti_ActivityNvLink5 *link = (const CUpti_ActivityNvLink5 *)record;
         CHECK(link->typeDev0 == CUPTI_DEV_TYPE_GPU && link->physicalNvLinkCount > 0 && link->bandwidth > 0);
         CHECK(memcmp(&link->idDev0, &link->idDev1, sizeof link->idDev0) != 0);
         break;
@@ -59,6 +99,7 @@ static void look(const CUpti_Activity *record) {
         const CUpti_ActivityUnifiedMemoryCounter2 *counter = (const CUpti_ActivityUnifiedMemoryCounter2 *)record;
         CHECK(counter->counterKind >= 1 && counter->counterKind <= 8 && counter->value > 0);
         CHECK(counter->end >= counter->start && counter->address != 0);
+        look_at_counter(counter);
         break;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY2: {
@@ -182,6 +223,8 @@ static void end(void) {
         if (callbacks[of] != 0) printf("domain %d: %d\n", of, callbacks[of]);
     for (of = 0; of < 32; of++)
         if (resources[of] != 0) printf("resource %d: %d\n", of, resources[of]);
+    for (of = 0; of < CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_COUNT; of++)
+        if (counters[of] != 0) printf("counter %d: %d\n", of, counters[of]);
     for (of = 0; of < 4; of++)
         if (waits[of] != 0) printf("wait %d: %d\n", of, waits[of]);
     printf(failures == 0 ? "passed\n" : "failed\n");
@@ -190,6 +233,12 @@ static void end(void) {
 int InitializeInjection(void) {
     CUpti_SubscriberHandle subscriber;
     int kind;
+    const char *off = getenv("WITHOUT_COUNTER");
+    if (off != NULL) {
+        CUpti_ActivityUnifiedMemoryCounterConfig config = {CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_ALL_DEVICES,
+                                                           (CUpti_ActivityUnifiedMemoryCounterKind)atoi(off), 0, 0};
+        CHECK(cuptiActivityConfigureUnifiedMemoryCounter(&config, 1) == CUPTI_SUCCESS);
+    }
     if (cuptiActivityRegisterCallbacks(request, complete) != CUPTI_SUCCESS) return 0;
     for (kind = 1; kind < CUPTI_ACTIVITY_KIND_COUNT; kind++) {
         CUptiResult status = cuptiActivityEnable((CUpti_ActivityKind)kind);

@@ -186,6 +186,10 @@ static rocprofiler_status_t see_agents(rocprofiler_agent_version_t version, cons
             host = agent->id;
         } else {
             CHECK(agent->type == ROCPROFILER_AGENT_TYPE_GPU && agent->cu_count > 0 && agent->mem_banks_count == 1);
+            /* What clients divide by, or tell devices by. */
+            CHECK(agent->wave_front_size > 0 && agent->max_waves_per_simd > 0 && agent->max_waves_per_cu > 0);
+            CHECK(agent->simd_per_cu > 0 && agent->num_xcc > 0 && agent->cu_per_simd_array > 0 && agent->gpu_id != 0);
+            CHECK(agent->max_engine_clk_fcompute > 0 && agent->workgroup_max_size > 0 && agent->local_mem_size > 0);
             if (device_agent.handle == 0) device_agent = agent->id;
         }
     }

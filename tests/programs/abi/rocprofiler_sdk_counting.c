@@ -1,8 +1,9 @@
 /* A program that is its own tool: the counters of a device, those of its dispatches, for a function and into a buffer, and those of the
  * device itself; and each status. Argument "called": the first call of OpenCL configures it; otherwise it has itself configured. */
 #include "rocprofiler_sdk_checks.h"
+#include <pthread.h>
 
-enum { ROUNDS = 20000, LAUNCHES = 30, PUSHED = 55, WORD = 4000 };
+enum { ROUNDS = 20000, LAUNCHES = 30, PUSHED = 55, WORD = 4000, LATE = 4, OF_LATE = 9 };
 
 static rocprofiler_context_id_t by_function, by_buffer, of_device, of_device_too, told;
 static rocprofiler_buffer_id_t of_dispatches, of_device_values;
@@ -159,11 +160,12 @@ static void sets(void) {
 /* Dispatches: two sets in turn, and then one that is not counted. */
 
 static int choices, counted_dispatches, values_of_functions, headers_seen, buffered_values;
-static uint64_t dispatch_ids[LAUNCHES * 4];
+static int delivered;
+static uint64_t dispatch_ids[LAUNCHES];
 
 static void choose(rocprofiler_dispatch_counting_service_data_t dispatch, rocprofiler_counter_config_id_t *config,
     rocprofiler_user_data_t *word, void *data) {
-    const int choice = count(&choices) % 3;
+    const int choice = __atomic_fetch_add(&choices, 1, __ATOMIC_SEQ_CST) % 3;
     CHECK(data == &choices && config->handle == 0 && word->value == 0 && dispatch.size == sizeof dispatch);
     CHECK(dispatch.correlation_id.internal != 0 && dispatch.correlation_id.external.value == PUSHED);
     CHECK(dispatch.start_timestamp == 0 && dispatch.end_timestamp == 0);
@@ -172,7 +174,6 @@ static void choose(rocprofiler_dispatch_counting_service_data_t dispatch, rocpro
     if (choice == 0) *config = pair;
     if (choice == 1) *config = all;
     word->value = WORD + (uint64_t)choice;
-    add(&choices);
 }
 
 /* The values of a dispatch with one of the sets. */
@@ -193,13 +194,15 @@ static void see_values(const rocprofiler_counter_record_t *values, size_t number
 
 static void take_values(rocprofiler_dispatch_counting_service_data_t dispatch, rocprofiler_counter_record_t *values, size_t number,
     rocprofiler_user_data_t word, void *data) {
+    int place;
     CHECK(data == &values_of_functions && dispatch.size == sizeof dispatch && dispatch.dispatch_info.dispatch_id != 0);
     CHECK(dispatch.correlation_id.internal != 0 && dispatch.correlation_id.external.value == PUSHED);
     CHECK(dispatch.start_timestamp > 0 && dispatch.end_timestamp >= dispatch.start_timestamp);
     CHECK(word.value == WORD + (number > 2));
     see_values(values, number, dispatch.dispatch_info.dispatch_id);
-    values_of_functions += (int)number;
-    if (count(&counted_dispatches) < LAUNCHES) dispatch_ids[count(&counted_dispatches)] = dispatch.dispatch_info.dispatch_id;
+    __atomic_fetch_add(&values_of_functions, (int)number, __ATOMIC_SEQ_CST);
+    place = __atomic_fetch_add(&delivered, 1, __ATOMIC_SEQ_CST);
+    if (place < LAUNCHES) dispatch_ids[place] = dispatch.dispatch_info.dispatch_id;
     add(&counted_dispatches);
 }
 
@@ -443,6 +446,48 @@ static void dispatches(void) {
     CHECK(choices == 2 * LAUNCHES && headers_seen == LAUNCHES / 3 * 2 && buffered_values == LAUNCHES / 3 * (2 + 4));
 }
 
+/* Threads that begin while the context is started, some at the same time, launch kernels of their own. */
+static void *launch_late(void *program) {
+    const rocprofiler_user_data_t id = {PUSHED};
+    const size_t items = ITEMS, group = 16;
+    const int rounds = ROUNDS;
+    cl_device_id device;
+    cl_command_queue own_queue;
+    cl_kernel own_kernel;
+    int times;
+    EXPECT(rocprofiler_push_external_correlation_id(by_function, this_thread(), id), SUCCESS);
+    CHECK(clGetContextInfo(in, CL_CONTEXT_DEVICES, sizeof device, &device, NULL) == CL_SUCCESS);
+    own_queue = clCreateCommandQueue(in, device, 0, NULL);
+    own_kernel = clCreateKernel((cl_program)program, "hot", NULL);
+    clSetKernelArg(own_kernel, 0, sizeof memory, &memory);
+    clSetKernelArg(own_kernel, 1, sizeof rounds, &rounds);
+    for (times = 0; times < OF_LATE; times++) {
+        CHECK(clEnqueueNDRangeKernel(own_queue, own_kernel, 1, NULL, &items, &group, 0, NULL, NULL) == CL_SUCCESS);
+    }
+    CHECK(clFinish(own_queue) == CL_SUCCESS);
+    clReleaseKernel(own_kernel);
+    clReleaseCommandQueue(own_queue);
+    return NULL;
+}
+
+static void late_threads(void) {
+    pthread_t threads[LATE];
+    cl_program program;
+    int place;
+    CHECK(clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof program, &program, NULL) == CL_SUCCESS);
+    choices = counted_dispatches = values_of_functions = 0;
+    EXPECT(rocprofiler_start_context(by_function), SUCCESS);
+    for (place = 0; place < LATE; place++) {
+        CHECK(pthread_create(&threads[place], NULL, launch_late, program) == 0);
+        if (place == 0) pthread_join(threads[place], NULL);
+    }
+    for (place = 1; place < LATE; place++) pthread_join(threads[place], NULL);
+    AWAIT(choices, LATE * OF_LATE);
+    AWAIT(counted_dispatches, LATE * OF_LATE / 3 * 2);
+    CHECK(values_of_functions == LATE * OF_LATE / 3 * (2 + 4));
+    EXPECT(rocprofiler_stop_context(by_function), SUCCESS);
+}
+
 int main(int argc, char **argv) {
     (void)argv;
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -450,6 +495,7 @@ int main(int argc, char **argv) {
     set_up(ROUNDS);
     CHECK(client != NULL && finish != NULL && finalised == 0);
     dispatches();
+    late_threads();
     device();
     EXPECT(rocprofiler_start_context(of_device), SUCCESS);
     finish(*client);

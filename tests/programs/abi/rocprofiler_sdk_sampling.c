@@ -14,7 +14,7 @@ static const uint64_t interval = 1000; /* Microseconds. */
 static const rocprofiler_pc_sampling_method_t by_host = ROCPROFILER_PC_SAMPLING_METHOD_HOST_TRAP;
 static const rocprofiler_pc_sampling_unit_t in_time = ROCPROFILER_PC_SAMPLING_UNIT_TIME;
 static const char *mode = "";
-static rocprofiler_context_id_t sampled, other, counted, dispatched;
+static rocprofiler_context_id_t sampled, other, counted, dispatched, coded;
 static rocprofiler_buffer_id_t of_samples, of_others;
 static rocprofiler_client_id_t *client;
 static rocprofiler_client_finalize_t finish;
@@ -86,10 +86,29 @@ static void take_values(rocprofiler_dispatch_counting_service_data_t dispatch, r
     (void)dispatch, (void)values, (void)number, (void)word, (void)data;
 }
 
-/* Samples, and the kernels that they belong to. */
+/* Samples, the kernels that they belong to, and the code that they are in, which is told of before. */
 
-static int samples, of_other_buffer, kernels;
+static int samples, of_other_buffer, kernels, in_unknown_code;
 static uint64_t begin, dispatches[MOST], sampled_dispatches[MOST];
+
+static int is_among(uint64_t wanted, const uint64_t *all, int number);
+
+static int objects;
+static uint64_t code_objects[MOST];
+
+static void see_code(rocprofiler_callback_tracing_record_t record, rocprofiler_user_data_t *word, void *data) {
+    const rocprofiler_callback_tracing_code_object_load_data_t *code = record.payload;
+    (void)word;
+    CHECK(data == &objects && record.context_id.handle == coded.handle);
+    if (record.operation != ROCPROFILER_CODE_OBJECT_LOAD || record.phase != ROCPROFILER_CALLBACK_PHASE_LOAD) return;
+    if (strcmp(code->uri, "gputrail://fill") == 0) return;
+    CHECK(code->size == sizeof *code && code->agent_id.handle == device_agent.handle && code->load_size > 0);
+    CHECK(!is_among(code->code_object_id, code_objects, count(&objects)));
+    /* The machine code that samples show is a file. */
+    if (strncmp(code->uri, "file:///", 8) == 0) CHECK(access(code->uri + 7, R_OK) == 0 && code->load_base != 0);
+    if (count(&objects) < MOST) code_objects[count(&objects)] = code->code_object_id;
+    add(&objects);
+}
 
 static void take(rocprofiler_context_id_t context, rocprofiler_buffer_id_t buffer, rocprofiler_record_header_t **headers, size_t number,
     void *data, uint64_t drops) {
@@ -112,6 +131,7 @@ static void take(rocprofiler_context_id_t context, rocprofiler_buffer_id_t buffe
             CHECK(sample->correlation_id.internal != 0 && sample->correlation_id.external.value == PUSHED);
             CHECK(sample->exec_mask == 0 && sample->wave_in_group == 0 && sample->workgroup_id.x == 0);
             CHECK(sample->pc.code_object_id != 0 && sample->dispatch_id != 0);
+            if (!is_among(sample->pc.code_object_id, code_objects, count(&objects))) add(&in_unknown_code);
             if (count(&samples) < MOST) sampled_dispatches[count(&samples)] = sample->dispatch_id;
             add(&samples);
         }
@@ -153,6 +173,10 @@ static void create(void) {
     EXPECT(rocprofiler_create_context(&other), SUCCESS);
     EXPECT(rocprofiler_create_context(&counted), SUCCESS);
     EXPECT(rocprofiler_create_context(&dispatched), SUCCESS);
+    EXPECT(rocprofiler_create_context(&coded), SUCCESS);
+    EXPECT(rocprofiler_configure_callback_tracing_service(coded, ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT, NULL, 0, see_code, &objects),
+        SUCCESS);
+    EXPECT(rocprofiler_start_context(coded), SUCCESS);
     EXPECT(rocprofiler_create_buffer(sampled, 1 << 16, 1 << 15, lossless, take, NULL, &of_samples), SUCCESS);
     EXPECT(rocprofiler_create_buffer(sampled, 1 << 16, 1 << 15, lossless, take_of_others, NULL, &of_others), SUCCESS);
     EXPECT(rocprofiler_configure_buffer_tracing_service(sampled, ROCPROFILER_BUFFER_TRACING_KERNEL_DISPATCH, NULL, 0, of_samples),
@@ -301,7 +325,7 @@ int main(int argc, char **argv) {
     launch(LAUNCHES);
     EXPECT(rocprofiler_stop_context(sampled), SUCCESS);
     flush();
-    CHECK(samples > 10 && kernels == LAUNCHES);
+    CHECK(samples > 10 && kernels == LAUNCHES && objects > 0 && in_unknown_code == 0);
     for (place = 0; place < samples && place < MOST; place++) {
         CHECK(is_among(sampled_dispatches[place], dispatches, kernels));
     }

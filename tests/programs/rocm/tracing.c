@@ -397,9 +397,9 @@ static void complete(struct dispatch *dispatch) {
     sdk_sample(dispatch, flight);
     sdk_count(dispatch, flight);
     const struct dispatch_info *info = &flight->info;
-    sdk_log("kernel %s %lu %lu %lu %lu %lu %u,%u,%u %u,%u,%u %u %u", dispatch->kernel->name, dispatch->id, info->queue, flight->internal,
+    sdk_log("kernel %s %lu %lu %lu %lu %lu %u,%u,%u %u,%u,%u %u %u %lu", dispatch->kernel->name, dispatch->id, info->queue, flight->internal,
             dispatch->start, dispatch->end, info->grid.x, info->grid.y, info->grid.z, info->workgroup.x, info->workgroup.y,
-            info->workgroup.z, info->lds, info->scratch);
+            info->workgroup.z, info->lds, info->scratch, info->agent - GPU_AGENT);
     free(flight);
 }
 

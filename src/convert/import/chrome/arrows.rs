@@ -177,6 +177,8 @@ struct ArrowFinder<'c, 'a> {
     begin_time: i64,
     /// By id and process.
     flows: NumberMap<(u64, u32), PendingArrow>,
+    /// Ends at work of arrows that tie it, ahead of their begins: the clocks of host and device differ. By id.
+    early: NumberMap<u64, (RecordHead, ArrowPlace)>,
     /// The process in which the latest flow with an id began.
     latest: NumberMap<u64, u32>,
     processes: HashMap<Id, u32>,
@@ -211,6 +213,7 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
             begun: HashMap::default(),
             begin_time: i64::MIN,
             flows: NumberMap::default(),
+            early: NumberMap::default(),
             latest: NumberMap::default(),
             processes: HashMap::new(),
             points: Vec::new(),
@@ -350,16 +353,28 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
             by_correlation: head.has(flag::BY_CORRELATION),
         };
         let is_known = self.flows.contains_key(&key);
+        let may_tie = head.has(flag::TIE) || head.has(flag::TIE_OF_OPERATOR);
         if is_known && !head.has(flag::FIRST) {
             self.connect(key, &head, place);
         } else if !is_known && head.has(flag::LAST) {
-            self.lost("end of an arrow that does not begin", head.offset);
+            let is_at_work = matches!(place.kind, PlaceKind::Work(_));
+            let has_room = self.early.len() < MAX_FLOWS;
+            if !(may_tie && is_at_work && has_room) {
+                self.lost("end of an arrow that does not begin", head.offset);
+            } else if let Some((before, _)) = self.early.insert(head.id, (head, place)) {
+                self.lost("end of an arrow that does not begin", before.offset);
+            }
         } else if !is_known && self.flows.len() >= MAX_FLOWS {
             self.lost("point of an arrow beyond the first 1,048,576", head.offset);
-        } else if let Some(before) = self.flows.insert(key, new)
-            && !before.is_connected
-        {
-            self.loose(before.offset, before.by_correlation);
+        } else {
+            if let Some(before) = self.flows.insert(key, new)
+                && !before.is_connected
+            {
+                self.loose(before.offset, before.by_correlation);
+            }
+            if may_tie && let Some((end, work)) = self.early.remove(&head.id) {
+                self.connect(key, &end, work);
+            }
         }
     }
 
@@ -501,6 +516,12 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
     fn finish(mut self) -> Arrows {
         for head in mem::take(&mut self.waiting).into_values().flatten() {
             self.lost("end of an arrow behind which no slice begins", head.offset);
+        }
+        let early = mem::take(&mut self.early).into_values();
+        let mut early: Vec<u64> = early.map(|(head, _)| head.offset).collect();
+        early.sort_unstable();
+        for offset in early {
+            self.lost("end of an arrow that does not begin", offset);
         }
         let flows = mem::take(&mut self.flows).into_values();
         let loose = flows.filter(|flow| !flow.is_connected);

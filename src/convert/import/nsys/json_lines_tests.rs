@@ -4,6 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
+use crate::import::damages;
 use crate::import::log::StreamLog;
 use crate::import::{InputFormat, Inputs, Report};
 use gputrail_trace::model::Producer;
@@ -121,6 +122,13 @@ fn damaged_lines_are_told_and_the_others_are_read() {
     let (log, report) = read(&EXPORT[..EXPORT.len() - 20]);
     assert_eq!(report.findings.len(), 1);
     assert_eq!(log.of("work ").len(), 2);
+}
+
+#[test]
+fn what_damage_costs_is_said() {
+    for texts in [LISTS, SINGLE] {
+        damages::are_said(&format!("{EXPORT}{texts}"));
+    }
 }
 
 #[test]

@@ -224,6 +224,9 @@ impl<'r> Records<'r> {
         keep_back: bool,
     ) -> Result<(), Damage> {
         let kernel = Kernel::read(row)?;
+        if (kernel.start == 0) != (kernel.end == 0) {
+            return Err(row.damage(20, "a start and an end, or neither"));
+        }
         let process = self.process(kernel.process);
         let mut values = Vec::new();
         for (name, field) in counters.iter().filter(|(name, _)| *name != DURATION) {

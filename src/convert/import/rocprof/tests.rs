@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
+use crate::import::damages;
 use crate::import::log::StreamLog;
 use crate::import::{InputFormat, Inputs, Report};
 use gputrail_trace::model::Producer;
@@ -297,7 +298,13 @@ fn damage_is_told_and_the_rest_is_read() {
     assert_eq!(report.unrepresented.len(), 1);
 }
 
-/// Cuts and changed bytes: what is not there is told, as far as the file is still one of rocprof.
+#[test]
+fn what_damage_costs_is_said() {
+    for text in [TABLE, HIP, OPERATIONS, MARKERS, COPIES, EVENTS] {
+        damages::are_said(text);
+    }
+}
+
 #[test]
 fn changed_files_make_no_panic() {
     let mut random: u64 = 88_172_645_463_325_252;

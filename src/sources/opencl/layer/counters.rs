@@ -1,6 +1,7 @@
 //! Counters of devices whose kernels run on threads of the program: PoCL's processors. Offers them to the counter
 //! collection service. Panics are contained here and do not affect the layer.
 
+use super::callers;
 use super::contained::contained;
 use super::device::ClDevice;
 use super::ffi::*;
@@ -60,8 +61,13 @@ pub(super) fn svm_allocated(flags: cl_bitfield) {
 
 /// Offers a new agent to the service if its kernels run in this process, and starts counting if the recording asks for
 /// that.
-pub(super) fn new_agent(agent: AgentId, device: &ClDevice) {
-    contained(|| offer(agent, device));
+pub(super) fn new_agent(agent: AgentId, device: cl_device_id, known: &ClDevice) {
+    contained(|| {
+        if known.has_host_threads() {
+            callers::add_runtime(device);
+        }
+        offer(agent, known);
+    });
 }
 
 fn offer(agent: AgentId, device: &ClDevice) {
@@ -85,7 +91,7 @@ fn offer(agent: AgentId, device: &ClDevice) {
     }
 }
 
-/// Whether `thread` is one of the runtime, which a kernel may need to run.
-pub(super) fn is_of_runtime(thread: u32) -> bool {
-    of_process().is_some_and(|counters| counters.is_of_runtime(thread))
+/// Whether the calling thread is one of the runtime, which a kernel may need to run.
+pub(super) fn is_of_runtime() -> bool {
+    of_process().is_some_and(|counters| counters.is_of_runtime(callers::may_be_of_runtime))
 }

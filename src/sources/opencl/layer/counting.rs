@@ -3,6 +3,7 @@
 
 use super::below::next;
 use super::call::ObservedCall;
+use super::callers;
 use super::contained::contained;
 use super::counters;
 use super::ended;
@@ -51,7 +52,8 @@ pub(super) unsafe fn before(
         // SAFETY: `queue` is a queue, or a list that is null or leads to one.
         let queue = unsafe { queue.queue() };
         let agent = queues::ids(queue).agent;
-        is_begun = !counters::may_wait_for_program() && counters.acquire(agent);
+        is_begun = !counters::may_wait_for_program()
+            && counters.acquire(agent, callers::may_be_of_runtime);
         // SAFETY: `queue` is the program's, and `waits` is its list.
         let is_alone = is_begun && unsafe { ended::before(queue, waits) };
         if is_begun && !is_alone {

@@ -127,7 +127,7 @@ fn name(device: cl_device_id) -> AgentId {
     }
     clocks::new_agent(id, device, &known);
     sampling::new_agent(id, &known);
-    counters::new_agent(id, &known);
+    counters::new_agent(id, device, &known);
     contained(|| {
         if let Some(board) = process::board() {
             board.agent_offered(id);

@@ -4,6 +4,7 @@ mod below;
 mod call;
 mod call_site;
 mod callbacks;
+mod callers;
 mod clocks;
 mod command_buffers;
 mod completion;

@@ -89,7 +89,7 @@ fn wait() {
     let me = thread_id();
     let by = REPLAYING.load(Ordering::Acquire);
     // The replay may need a thread of the runtime, or this one, which is in a callback of the runtime's.
-    if by == me || counters::is_of_runtime(me) {
+    if by == me || counters::is_of_runtime() {
         return;
     }
     let until = Instant::now() + LONGEST_WAIT;

@@ -52,7 +52,7 @@ impl CountedAgent {
         agent: AgentId,
         names: &Names,
         request: &CountingRequest,
-        of_program: &[u32],
+        of_program: Vec<u32>,
     ) -> Result<CountedAgent, ConfigureError> {
         let (machine, events) = opened(request)?;
         let (set, properties) = (request.set.clone(), HashMap::new());
@@ -63,7 +63,7 @@ impl CountedAgent {
             choice: request.choice.clone(),
             chosen: HashMap::new(),
             records: Arc::new(ValueRecords::new(set, agent, properties, names)),
-            threads: CountedThreads::new(events, of_program.to_vec()),
+            threads: CountedThreads::new(events, of_program),
             machine,
             delivery: None,
             start: 0,
@@ -82,7 +82,7 @@ impl CountedAgent {
         let mut events = SetEvents::new(set.architecture(), set.passes());
         // Values of events that the system does not allow are invalid.
         let _ = events.check();
-        self.threads = CountedThreads::new(events, of_program.to_vec());
+        self.threads = self.threads.with(events, of_program.to_vec());
         self.threads.scan();
         self.records = self.records_of(set);
     }

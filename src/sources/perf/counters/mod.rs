@@ -1,7 +1,7 @@
 //! Counters of agents whose kernels run on threads of this process, such as PoCL's processors.
 //!
-//! The counted threads are those of the runtime: all that the process did not have before the runtime was used. Between two
-//! readings of their events lies one dispatch: the calling thread waits for the work before it, reads, enqueues the kernel,
+//! The counted threads are those of the runtime: all that the process did not have before the runtime was used, but those that
+//! enqueue kernels outside of the runtime's callbacks. Between two readings of their events lies one dispatch: the calling thread waits for the work before it, reads, enqueues the kernel,
 //! waits for it, and reads again. So kernels of all threads of the program run one after the other, which is the cost of
 //! values that belong to one kernel. Counters that need several passes are read around as many runs of the kernel, which the
 //! layer makes (`sources/opencl/layer/replay`). A kernel is not counted, and its values are invalid, where waiting could last for ever
@@ -70,8 +70,6 @@ const MAX_PASSES: usize = 64;
 
 /// The counters of this process's threads. Agents share them, since they share the processors.
 pub struct HostCounters {
-    /// The threads that the process had before the runtime was used.
-    of_program: Vec<u32>,
     /// The thread whose kernel is being counted; 0 if there is none.
     owner: AtomicU32,
     state: Mutex<HostCountersState>,
@@ -81,6 +79,10 @@ pub struct HostCounters {
 #[derive(Default)]
 struct HostCountersState {
     agents: Vec<CountedAgent>,
+    /// The threads that the process had before the runtime was used, and those of the program that have enqueued kernels.
+    of_program: Vec<u32>,
+    /// The threads of the runtime that have enqueued kernels, in callbacks.
+    callers_of_runtime: Vec<u32>,
     /// What has been read of the owner's kernel.
     measured: Option<MeasuredKernel>,
     /// The number of the latest start.
@@ -115,9 +117,11 @@ impl HostCounters {
         IS_ACTIVE.store(false, Ordering::Relaxed);
         HAS_PASSES.store(false, Ordering::Relaxed);
         HostCounters {
-            of_program: threads::all_threads(),
             owner: AtomicU32::new(0),
-            state: Mutex::default(),
+            state: Mutex::new(HostCountersState {
+                of_program: threads::all_threads(),
+                ..HostCountersState::default()
+            }),
             wake: Signal::default(),
         }
     }
@@ -175,9 +179,38 @@ impl HostCounters {
         lock_std(&self.state)
     }
 
+    /// Finds out once whether the calling thread, which began after the runtime was used, is one of the runtime's, as
+    /// `may_be_of_runtime` says.
+    fn recognise_caller(&self, may_be_of_runtime: impl FnOnce() -> bool) {
+        let me = thread_id();
+        let state = self.state();
+        if state.of_program.contains(&me) || state.callers_of_runtime.contains(&me) {
+            return;
+        }
+        // Outside of the lock, since the loader's is taken.
+        drop(state);
+        let is_of_runtime = may_be_of_runtime();
+        let all = threads::all_threads();
+        let mut state = self.state();
+        // The system gives the numbers of threads that have ended to others.
+        state.of_program.retain(|thread| all.contains(thread));
+        state
+            .callers_of_runtime
+            .retain(|thread| all.contains(thread));
+        if is_of_runtime {
+            return state.callers_of_runtime.push(me);
+        }
+        state.of_program.push(me);
+        for counted in &mut state.agents {
+            counted.threads.leave_out(me);
+        }
+    }
+
     /// Makes the calling thread the owner of the counters, which it has to be to count a kernel of `agent`. `false` if it
-    /// cannot be: it runs kernels itself, or has interrupted itself while counting.
-    pub(crate) fn acquire(&self, agent: AgentId) -> bool {
+    /// cannot be: it runs kernels itself, or has interrupted itself while counting. `may_be_of_runtime` says which threads run
+    /// kernels.
+    pub(crate) fn acquire(&self, agent: AgentId, may_be_of_runtime: impl FnOnce() -> bool) -> bool {
+        self.recognise_caller(may_be_of_runtime);
         let me = thread_id();
         let counts = |counted: &CountedAgent| {
             counted.agent == agent
@@ -211,11 +244,13 @@ impl HostCounters {
         self.owner.load(Ordering::Relaxed) == thread_id()
     }
 
-    /// Whether `thread` is one of the runtime, which a kernel may need to run.
-    pub(crate) fn is_of_runtime(&self, thread: u32) -> bool {
+    /// Whether the calling thread is one of the runtime, which a kernel may need to run. `may_be_of_runtime` says so of threads that
+    /// began after the runtime was used.
+    pub(crate) fn is_of_runtime(&self, may_be_of_runtime: impl FnOnce() -> bool) -> bool {
+        self.recognise_caller(may_be_of_runtime);
         let state = self.state();
         let mut agents = state.agents.iter();
-        agents.any(|counted| counted.threads.is_of_runtime(thread))
+        agents.any(|counted| counted.threads.is_of_runtime(thread_id()))
     }
 
     /// The number of passes in which kernels of `agent` are counted.
@@ -252,13 +287,14 @@ impl HostCounters {
         };
         let call = dispatch.work.correlation;
         let mut state = self.state();
+        let of_program = state.of_program.clone();
         let Some(counted) = state.find(agent) else {
             drop(state);
             choice.abandoned(call, WorkId::NONE);
             return false;
         };
         let records = if is_owner {
-            counted.count_set(set, &self.of_program);
+            counted.count_set(set, &of_program);
             counted.records.clone()
         } else {
             counted.records_of(set)
@@ -626,7 +662,7 @@ impl Provider<CountingRequest> for CounterAgent {
     }
 
     fn configure(&self, request: &CountingRequest) -> Result<(), ConfigureError> {
-        let of_program = &self.counters.of_program;
+        let of_program = self.counters.state().of_program.clone();
         let counted = CountedAgent::new(self.agent, &self.names, request, of_program)?;
         let mut state = self.counters.state();
         state.agents.retain(|counted| counted.agent != self.agent);

@@ -157,7 +157,7 @@ impl PassGroups {
 pub(super) struct CountedThreads {
     events: SetEvents,
     threads: Vec<CountedThread>,
-    /// Threads of the program: those that it had before the runtime made any.
+    /// Threads of the program: those that it had before the runtime made any, and others that enqueue kernels.
     of_program: Vec<u32>,
     /// Whether the runtime has no threads: those that enqueue kernels run them.
     run_in_callers: bool,
@@ -170,6 +170,14 @@ impl CountedThreads {
             threads: Vec::new(),
             of_program,
             run_in_callers: false,
+        }
+    }
+
+    /// The same threads with other events.
+    pub fn with(&self, events: SetEvents, of_program: Vec<u32>) -> CountedThreads {
+        CountedThreads {
+            run_in_callers: self.run_in_callers,
+            ..CountedThreads::new(events, of_program)
         }
     }
 
@@ -187,9 +195,15 @@ impl CountedThreads {
         !self.run_in_callers && self.has(thread)
     }
 
+    /// `thread` is one of the program's.
+    pub fn leave_out(&mut self, thread: u32) {
+        self.threads.retain(|known| known.thread != thread);
+        self.of_program.push(thread);
+    }
+
     /// Prepares to count a kernel that the calling thread enqueues.
     pub fn prepare(&mut self) {
-        if self.run_in_callers && !self.has(thread_id()) {
+        if self.threads.is_empty() || self.run_in_callers && !self.has(thread_id()) {
             self.scan();
         }
     }
@@ -200,6 +214,7 @@ impl CountedThreads {
         internal_thread::wait_for_names();
         let all = all_threads();
         self.threads.retain(|known| all.contains(&known.thread));
+        self.of_program.retain(|thread| all.contains(thread));
         let is_new = |thread: &u32| !self.of_program.contains(thread) && !self.has(*thread);
         let mut new: Vec<u32> = all.into_iter().filter(is_new).collect();
         new.retain(|thread| !is_own(*thread));

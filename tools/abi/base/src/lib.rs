@@ -2,9 +2,12 @@
 //! and let no panic out.
 
 mod callee;
+pub mod calls;
 mod frame;
+mod named;
 
 pub use callee::Callee;
+pub use named::name_of;
 
 use gputrail_tool::program;
 use std::borrow::Cow;

@@ -8,6 +8,7 @@
 #include "cupti_events.h"
 #include "cupti_metrics.h"
 #include "cupti_result.h"
+#include "cupti_version.h"
 #ifdef CUPTI_OPENACC_SUPPORT
 #include "cupti_openacc.h"
 #endif
@@ -23,7 +24,11 @@ extern "C" {
 #define CUPTI_CORRELATION_ID_UNKNOWN 0
 #define CUPTI_GRID_ID_UNKNOWN 0LL
 #define CUPTI_MAX_GPUS 32
+#if CUPTI_GPUTRAIL_LAYOUT == 11 || CUPTI_GPUTRAIL_LAYOUT == 12
+#define CUPTI_MAX_NVLINK_PORTS 32
+#else
 #define CUPTI_MAX_NVLINK_PORTS 16
+#endif
 #define CUPTI_NVLINK_INVALID_PORT -1
 #define CUPTI_SOURCE_LOCATOR_ID_UNKNOWN 0
 #define CUPTI_SYNCHRONIZATION_INVALID_VALUE -1
@@ -162,7 +167,22 @@ typedef enum {
     CUPTI_ACTIVITY_KIND_MEMORY = 45,
     CUPTI_ACTIVITY_KIND_PCIE = 46,
     CUPTI_ACTIVITY_KIND_OPENMP = 47,
+    CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API = 48,
+    CUPTI_ACTIVITY_KIND_MEMORY2 = 49,
+    CUPTI_ACTIVITY_KIND_MEMORY_POOL = 50,
+    CUPTI_ACTIVITY_KIND_GRAPH_TRACE = 51,
+    CUPTI_ACTIVITY_KIND_JIT = 52,
+    CUPTI_ACTIVITY_KIND_DEVICE_GRAPH_TRACE = 53,
+    CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS = 54,
+#if CUPTI_GPUTRAIL_LAYOUT >= 13
+    CUPTI_ACTIVITY_KIND_COUNT = 60,
+#elif CUPTI_GPUTRAIL_LAYOUT >= 12
+    CUPTI_ACTIVITY_KIND_COUNT = 56,
+#elif CUPTI_GPUTRAIL_LAYOUT >= 11
+    CUPTI_ACTIVITY_KIND_COUNT = 53,
+#else
     CUPTI_ACTIVITY_KIND_COUNT = 48,
+#endif
     CUPTI_ACTIVITY_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityKind;
 
@@ -322,6 +342,15 @@ typedef enum {
     CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_EVICTION = 4,
     CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_ACCESS_COUNTERS = 5
 } CUpti_ActivityUnifiedMemoryMigrationCause;
+
+typedef enum {
+    CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_UNKNOWN = 0,
+    CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_COHERENCE = 1,
+    CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_THRASHING = 2,
+    CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_POLICY = 3,
+    CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_OUT_OF_MEMORY = 4,
+    CUPTI_ACTIVITY_UNIFIED_MEMORY_REMOTE_MAP_CAUSE_EVICTION = 5
+} CUpti_ActivityUnifiedMemoryRemoteMapCause;
 
 typedef enum {
     CUPTI_DEV_TYPE_INVALID = 0,
@@ -522,21 +551,29 @@ typedef struct CUPTI_RECORD {
     const char *name;
 } CUpti_ActivityCdpKernel;
 
-typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    uint32_t contextId;
-    uint32_t deviceId;
-    uint16_t computeApiKind;
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_CONTEXT \
+    CUpti_ActivityKind kind;   \
+    uint32_t contextId;        \
+    uint32_t deviceId;         \
+    uint16_t computeApiKind;   \
     uint16_t nullStreamId;
-} CUpti_ActivityContext;
 
 typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    uint32_t correlationId;
-    uint32_t contextId;
-    uint32_t streamId;
-    uint32_t eventId;
+    CUPTI_GPUTRAIL_CONTEXT
+} CUpti_ActivityContext;
+
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_CUDA_EVENT \
+    CUpti_ActivityKind kind;      \
+    uint32_t correlationId;       \
+    uint32_t contextId;           \
+    uint32_t streamId;            \
+    uint32_t eventId;             \
     uint32_t pad;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_CUDA_EVENT
 } CUpti_ActivityCudaEvent;
 
 /* Of earlier versions; not delivered. */
@@ -570,37 +607,41 @@ typedef struct CUPTI_RECORD {
     const char *name;
 } CUpti_ActivityDevice;
 
-typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    CUpti_ActivityFlag flags;
-    uint64_t globalMemoryBandwidth;
-    uint64_t globalMemorySize;
-    uint32_t constantMemorySize;
-    uint32_t l2CacheSize;
-    uint32_t numThreadsPerWarp;
-    uint32_t coreClockRate;
-    uint32_t numMemcpyEngines;
-    uint32_t numMultiprocessors;
-    uint32_t maxIPC;
-    uint32_t maxWarpsPerMultiprocessor;
-    uint32_t maxBlocksPerMultiprocessor;
-    uint32_t maxSharedMemoryPerMultiprocessor;
-    uint32_t maxRegistersPerMultiprocessor;
-    uint32_t maxRegistersPerBlock;
-    uint32_t maxSharedMemoryPerBlock;
-    uint32_t maxThreadsPerBlock;
-    uint32_t maxBlockDimX;
-    uint32_t maxBlockDimY;
-    uint32_t maxBlockDimZ;
-    uint32_t maxGridDimX;
-    uint32_t maxGridDimY;
-    uint32_t maxGridDimZ;
-    uint32_t computeCapabilityMajor;
-    uint32_t computeCapabilityMinor;
-    uint32_t id;
-    uint32_t eccEnabled;
-    CUuuid uuid;
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_DEVICE2                 \
+    CUpti_ActivityKind kind;                   \
+    CUpti_ActivityFlag flags;                  \
+    uint64_t globalMemoryBandwidth;            \
+    uint64_t globalMemorySize;                 \
+    uint32_t constantMemorySize;               \
+    uint32_t l2CacheSize;                      \
+    uint32_t numThreadsPerWarp;                \
+    uint32_t coreClockRate;                    \
+    uint32_t numMemcpyEngines;                 \
+    uint32_t numMultiprocessors;               \
+    uint32_t maxIPC;                           \
+    uint32_t maxWarpsPerMultiprocessor;        \
+    uint32_t maxBlocksPerMultiprocessor;       \
+    uint32_t maxSharedMemoryPerMultiprocessor; \
+    uint32_t maxRegistersPerMultiprocessor;    \
+    uint32_t maxRegistersPerBlock;             \
+    uint32_t maxSharedMemoryPerBlock;          \
+    uint32_t maxThreadsPerBlock;               \
+    uint32_t maxBlockDimX;                     \
+    uint32_t maxBlockDimY;                     \
+    uint32_t maxBlockDimZ;                     \
+    uint32_t maxGridDimX;                      \
+    uint32_t maxGridDimY;                      \
+    uint32_t maxGridDimZ;                      \
+    uint32_t computeCapabilityMajor;           \
+    uint32_t computeCapabilityMinor;           \
+    uint32_t id;                               \
+    uint32_t eccEnabled;                       \
+    CUuuid uuid;                               \
     const char *name;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_DEVICE2
 } CUpti_ActivityDevice2;
 
 typedef struct CUPTI_RECORD {
@@ -882,46 +923,50 @@ typedef struct CUPTI_RECORD {
     void *reserved0;
 } CUpti_ActivityKernel3;
 
-typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    union {
-        uint8_t both;
-        struct {
-            uint8_t requested:4;
-            uint8_t executed:4;
-        } config;
-    } cacheConfig;
-    uint8_t sharedMemoryConfig;
-    uint16_t registersPerThread;
-    CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested;
-    CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted;
-    uint64_t start;
-    uint64_t end;
-    uint64_t completed;
-    uint32_t deviceId;
-    uint32_t contextId;
-    uint32_t streamId;
-    int32_t gridX;
-    int32_t gridY;
-    int32_t gridZ;
-    int32_t blockX;
-    int32_t blockY;
-    int32_t blockZ;
-    int32_t staticSharedMemory;
-    int32_t dynamicSharedMemory;
-    uint32_t localMemoryPerThread;
-    uint32_t localMemoryTotal;
-    uint32_t correlationId;
-    int64_t gridId;
-    const char *name;
-    void *reserved0;
-    uint64_t queued;
-    uint64_t submitted;
-    uint8_t launchType;
-    uint8_t isSharedMemoryCarveoutRequested;
-    uint8_t sharedMemoryCarveoutRequested;
-    uint8_t padding;
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_KERNEL4                                                  \
+    CUpti_ActivityKind kind;                                                    \
+    union {                                                                     \
+        uint8_t both;                                                           \
+        struct {                                                                \
+            uint8_t requested:4;                                                \
+            uint8_t executed:4;                                                 \
+        } config;                                                               \
+    } cacheConfig;                                                              \
+    uint8_t sharedMemoryConfig;                                                 \
+    uint16_t registersPerThread;                                                \
+    CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheRequested; \
+    CUpti_ActivityPartitionedGlobalCacheConfig partitionedGlobalCacheExecuted;  \
+    uint64_t start;                                                             \
+    uint64_t end;                                                               \
+    uint64_t completed;                                                         \
+    uint32_t deviceId;                                                          \
+    uint32_t contextId;                                                         \
+    uint32_t streamId;                                                          \
+    int32_t gridX;                                                              \
+    int32_t gridY;                                                              \
+    int32_t gridZ;                                                              \
+    int32_t blockX;                                                             \
+    int32_t blockY;                                                             \
+    int32_t blockZ;                                                             \
+    int32_t staticSharedMemory;                                                 \
+    int32_t dynamicSharedMemory;                                                \
+    uint32_t localMemoryPerThread;                                              \
+    uint32_t localMemoryTotal;                                                  \
+    uint32_t correlationId;                                                     \
+    int64_t gridId;                                                             \
+    const char *name;                                                           \
+    void *reserved0;                                                            \
+    uint64_t queued;                                                            \
+    uint64_t submitted;                                                         \
+    uint8_t launchType;                                                         \
+    uint8_t isSharedMemoryCarveoutRequested;                                    \
+    uint8_t sharedMemoryCarveoutRequested;                                      \
+    uint8_t padding;                                                            \
     uint32_t sharedMemoryExecuted;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_KERNEL4
 } CUpti_ActivityKernel4;
 
 /* Of earlier versions; not delivered. */
@@ -948,52 +993,64 @@ typedef struct CUPTI_RECORD {
     const char *domain;
 } CUpti_ActivityMarker2;
 
-typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    CUpti_ActivityFlag flags;
-    uint32_t id;
-    CUpti_MetricValueKind payloadKind;
-    CUpti_MetricValue payload;
-    uint32_t color;
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_MARKER_DATA     \
+    CUpti_ActivityKind kind;           \
+    CUpti_ActivityFlag flags;          \
+    uint32_t id;                       \
+    CUpti_MetricValueKind payloadKind; \
+    CUpti_MetricValue payload;         \
+    uint32_t color;                    \
     uint32_t category;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MARKER_DATA
 } CUpti_ActivityMarkerData;
 
-typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    uint8_t copyKind;
-    uint8_t srcKind;
-    uint8_t dstKind;
-    uint8_t flags;
-    uint64_t bytes;
-    uint64_t start;
-    uint64_t end;
-    uint32_t deviceId;
-    uint32_t contextId;
-    uint32_t streamId;
-    uint32_t correlationId;
-    uint32_t runtimeCorrelationId;
-    uint32_t pad;
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_MEMCPY      \
+    CUpti_ActivityKind kind;       \
+    uint8_t copyKind;              \
+    uint8_t srcKind;               \
+    uint8_t dstKind;               \
+    uint8_t flags;                 \
+    uint64_t bytes;                \
+    uint64_t start;                \
+    uint64_t end;                  \
+    uint32_t deviceId;             \
+    uint32_t contextId;            \
+    uint32_t streamId;             \
+    uint32_t correlationId;        \
+    uint32_t runtimeCorrelationId; \
+    uint32_t pad;                  \
     void *reserved0;
-} CUpti_ActivityMemcpy;
 
 typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    uint8_t copyKind;
-    uint8_t srcKind;
-    uint8_t dstKind;
-    uint8_t flags;
-    uint64_t bytes;
-    uint64_t start;
-    uint64_t end;
-    uint32_t deviceId;
-    uint32_t contextId;
-    uint32_t streamId;
-    uint32_t srcDeviceId;
-    uint32_t srcContextId;
-    uint32_t dstDeviceId;
-    uint32_t dstContextId;
-    uint32_t correlationId;
+    CUPTI_GPUTRAIL_MEMCPY
+} CUpti_ActivityMemcpy;
+
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_MEMCPY2 \
+    CUpti_ActivityKind kind;   \
+    uint8_t copyKind;          \
+    uint8_t srcKind;           \
+    uint8_t dstKind;           \
+    uint8_t flags;             \
+    uint64_t bytes;            \
+    uint64_t start;            \
+    uint64_t end;              \
+    uint32_t deviceId;         \
+    uint32_t contextId;        \
+    uint32_t streamId;         \
+    uint32_t srcDeviceId;      \
+    uint32_t srcContextId;     \
+    uint32_t dstDeviceId;      \
+    uint32_t dstContextId;     \
+    uint32_t correlationId;    \
     void *reserved0;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MEMCPY2
 } CUpti_ActivityMemcpy2;
 
 typedef struct CUPTI_RECORD {
@@ -1012,20 +1069,24 @@ typedef struct CUPTI_RECORD {
     const char *name;
 } CUpti_ActivityMemory;
 
-typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    uint32_t value;
-    uint64_t bytes;
-    uint64_t start;
-    uint64_t end;
-    uint32_t deviceId;
-    uint32_t contextId;
-    uint32_t streamId;
-    uint32_t correlationId;
-    uint16_t flags;
-    uint16_t memoryKind;
-    uint32_t pad;
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_MEMSET \
+    CUpti_ActivityKind kind;  \
+    uint32_t value;           \
+    uint64_t bytes;           \
+    uint64_t start;           \
+    uint64_t end;             \
+    uint32_t deviceId;        \
+    uint32_t contextId;       \
+    uint32_t streamId;        \
+    uint32_t correlationId;   \
+    uint16_t flags;           \
+    uint16_t memoryKind;      \
+    uint32_t pad;             \
     void *reserved0;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MEMSET
 } CUpti_ActivityMemset;
 
 typedef struct CUPTI_RECORD {
@@ -1272,13 +1333,17 @@ typedef struct CUPTI_RECORD {
     uint32_t cuThreadId;
 } CUpti_ActivityOpenMp;
 
-typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    CUpti_ActivityOverheadKind overheadKind;
-    CUpti_ActivityObjectKind objectKind;
-    CUpti_ActivityObjectKindId objectId;
-    uint64_t start;
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_OVERHEAD              \
+    CUpti_ActivityKind kind;                 \
+    CUpti_ActivityOverheadKind overheadKind; \
+    CUpti_ActivityObjectKind objectKind;     \
+    CUpti_ActivityObjectKindId objectId;     \
+    uint64_t start;                          \
     uint64_t end;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_OVERHEAD
 } CUpti_ActivityOverhead;
 
 /* Of earlier versions; not delivered. */
@@ -1319,7 +1384,7 @@ typedef struct CUPTI_RECORD {
     uint64_t pcOffset;
 } CUpti_ActivityPCSampling3;
 
-typedef struct {
+typedef struct CUPTI_RECORD {
     uint32_t size;
     CUpti_ActivityPCSamplingPeriod samplingPeriod;
     uint32_t samplingPeriod2;
@@ -1401,15 +1466,19 @@ typedef struct CUPTI_RECORD {
     uint32_t correlationId;
 } CUpti_ActivityStream;
 
-typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    CUpti_ActivitySynchronizationType type;
-    uint64_t start;
-    uint64_t end;
-    uint32_t correlationId;
-    uint32_t contextId;
-    uint32_t streamId;
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_SYNCHRONIZATION      \
+    CUpti_ActivityKind kind;                \
+    CUpti_ActivitySynchronizationType type; \
+    uint64_t start;                         \
+    uint64_t end;                           \
+    uint32_t correlationId;                 \
+    uint32_t contextId;                     \
+    uint32_t streamId;                      \
     uint32_t cudaEventId;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_SYNCHRONIZATION
 } CUpti_ActivitySynchronization;
 
 /* Of earlier versions; not delivered. */
@@ -1424,19 +1493,23 @@ typedef struct CUPTI_RECORD {
     uint32_t pad;
 } CUpti_ActivityUnifiedMemoryCounter;
 
-typedef struct CUPTI_RECORD {
-    CUpti_ActivityKind kind;
-    CUpti_ActivityUnifiedMemoryCounterKind counterKind;
-    uint64_t value;
-    uint64_t start;
-    uint64_t end;
-    uint64_t address;
-    uint32_t srcId;
-    uint32_t dstId;
-    uint32_t streamId;
-    uint32_t processId;
-    uint32_t flags;
+/* The fields that later versions have, too. */
+#define CUPTI_GPUTRAIL_UNIFIED_MEMORY_COUNTER2          \
+    CUpti_ActivityKind kind;                            \
+    CUpti_ActivityUnifiedMemoryCounterKind counterKind; \
+    uint64_t value;                                     \
+    uint64_t start;                                     \
+    uint64_t end;                                       \
+    uint64_t address;                                   \
+    uint32_t srcId;                                     \
+    uint32_t dstId;                                     \
+    uint32_t streamId;                                  \
+    uint32_t processId;                                 \
+    uint32_t flags;                                     \
     uint32_t pad;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_UNIFIED_MEMORY_COUNTER2
 } CUpti_ActivityUnifiedMemoryCounter2;
 
 typedef struct {
@@ -1453,6 +1526,101 @@ typedef void(CUPTIAPI *CUpti_BuffersCallbackRequestFunc)(uint8_t **buffer, size_
 typedef void(CUPTIAPI *CUpti_BuffersCallbackCompleteFunc)(CUcontext context, uint32_t streamId, uint8_t *buffer,
                                                           size_t size, size_t validSize);
 
+typedef enum {
+    CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_INVALID = 0,
+    CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION = 1,
+    CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE = 2,
+    CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_ActivityMemoryOperationType;
+
+typedef enum {
+    CUPTI_ACTIVITY_MEMORY_POOL_TYPE_INVALID = 0,
+    CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL = 1,
+    CUPTI_ACTIVITY_MEMORY_POOL_TYPE_IMPORTED = 2,
+    CUPTI_ACTIVITY_MEMORY_POOL_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_ActivityMemoryPoolType;
+
+#define CUPTI_GPUTRAIL_MEMORY3                               \
+    CUpti_ActivityKind kind;                                 \
+    CUpti_ActivityMemoryOperationType memoryOperationType;   \
+    CUpti_ActivityMemoryKind memoryKind;                     \
+    uint32_t correlationId;                                  \
+    uint64_t address;                                        \
+    uint64_t bytes;                                          \
+    uint64_t timestamp;                                      \
+    uint64_t PC;                                             \
+    uint32_t processId;                                      \
+    uint32_t deviceId;                                       \
+    uint32_t contextId;                                      \
+    uint32_t streamId;                                       \
+    const char *name;                                        \
+    uint32_t isAsync;                                        \
+    uint32_t pad1;                                           \
+    struct {                                                 \
+        CUpti_ActivityMemoryPoolType memoryPoolType;         \
+        uint32_t pad2;                                       \
+        uint64_t address;                                    \
+        uint64_t releaseThreshold;                           \
+        union {                                              \
+            uint64_t size;                                   \
+            uint64_t processId;                              \
+        } pool;                                              \
+        uint64_t utilizedSize;                               \
+    } memoryPoolConfig;
+
+/* Records of kind CUPTI_ACTIVITY_KIND_MEMORY2, of CUDA 11.8. */
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MEMORY3
+} CUpti_ActivityMemory3;
+
+/* Of CUDA 12 and later. */
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MEMORY3
+    const char *source;
+} CUpti_ActivityMemory4;
+
+typedef enum {
+    CUPTI_ACTIVITY_JIT_ENTRY_INVALID = 0,
+    CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN = 1,
+    CUPTI_ACTIVITY_JIT_ENTRY_NVVM_IR_TO_PTX = 2,
+    CUPTI_ACTIVITY_JIT_ENTRY_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_ActivityJitEntryType;
+
+typedef enum {
+    CUPTI_ACTIVITY_JIT_OPERATION_INVALID = 0,
+    CUPTI_ACTIVITY_JIT_OPERATION_CACHE_LOAD = 1,
+    CUPTI_ACTIVITY_JIT_OPERATION_CACHE_STORE = 2,
+    CUPTI_ACTIVITY_JIT_OPERATION_COMPILE = 3,
+    CUPTI_ACTIVITY_JIT_OPERATION_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_ActivityJitOperationType;
+
+#define CUPTI_GPUTRAIL_JIT                           \
+    CUpti_ActivityKind kind;                         \
+    CUpti_ActivityJitEntryType jitEntryType;         \
+    CUpti_ActivityJitOperationType jitOperationType; \
+    uint32_t deviceId;                               \
+    uint64_t start;                                  \
+    uint64_t end;                                    \
+    uint32_t correlationId;                          \
+    uint32_t padding;                                \
+    uint64_t jitOperationCorrelationId;              \
+    uint64_t cacheSize;                              \
+    const char *cachePath;
+
+/* Records of kind CUPTI_ACTIVITY_KIND_JIT, of CUDA 11.8. */
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_JIT
+} CUpti_ActivityJit;
+
+/* Of CUDA 12 and later. */
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_JIT
+    uint32_t processId;
+    uint32_t threadId;
+} CUpti_ActivityJit2;
+
+typedef uint64_t(CUPTIAPI *CUpti_TimestampCallbackFunc)(void);
+
 CUptiResult CUPTIAPI cuptiActivityConfigurePCSampling(
     CUcontext ctx, CUpti_ActivityPCSamplingConfig *config);
 CUptiResult CUPTIAPI cuptiActivityConfigureUnifiedMemoryCounter(
@@ -1461,7 +1629,9 @@ CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityDisableContext(CUcontext context, CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind);
+CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable);
 CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t enable);
+CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable);
 CUptiResult CUPTIAPI cuptiActivityFlush(CUcontext context, uint32_t streamId, uint32_t flag);
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag);
 CUptiResult CUPTIAPI cuptiActivityGetAttribute(
@@ -1477,6 +1647,7 @@ CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(
 CUptiResult CUPTIAPI cuptiActivityRegisterCallbacks(
     CUpti_BuffersCallbackRequestFunc funcBufferRequested,
     CUpti_BuffersCallbackCompleteFunc funcBufferCompleted);
+CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc funcTimestamp);
 CUptiResult CUPTIAPI cuptiActivitySetAttribute(
     CUpti_ActivityAttribute attr, size_t *valueSize, void *value);
 CUptiResult CUPTIAPI cuptiComputeCapabilitySupported(int major, int minor, int *support);
@@ -1485,6 +1656,9 @@ CUptiResult CUPTIAPI cuptiFinalize(void);
 CUptiResult CUPTIAPI cuptiGetAutoBoostState(CUcontext context, CUpti_ActivityAutoBoostState *state);
 CUptiResult CUPTIAPI cuptiGetContextId(CUcontext context, uint32_t *contextId);
 CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext context, uint32_t *deviceId);
+CUptiResult CUPTIAPI cuptiGetGraphExecId(CUgraphExec graphExec, uint32_t *pId);
+CUptiResult CUPTIAPI cuptiGetGraphId(CUgraph graph, uint32_t *pId);
+CUptiResult CUPTIAPI cuptiGetGraphNodeId(CUgraphNode node, uint64_t *nodeId);
 CUptiResult CUPTIAPI cuptiGetLastError(void);
 CUptiResult CUPTIAPI cuptiGetStreamId(CUcontext context, CUstream stream, uint32_t *streamId);
 CUptiResult CUPTIAPI cuptiGetStreamIdEx(
@@ -1496,5 +1670,7 @@ CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType type);
 #if defined(__cplusplus)
 }
 #endif
+
+#include "cupti_activity_later.h"
 
 #endif

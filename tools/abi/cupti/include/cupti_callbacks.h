@@ -4,8 +4,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "cupti_cuda.h"
+#include <string.h>
+#include "cuda.h"
 #include "cupti_result.h"
+#include "cupti_version.h"
 
 #if defined(__cplusplus)
 extern "C" {
@@ -24,7 +26,12 @@ typedef enum {
     CUPTI_CB_DOMAIN_RESOURCE = 3,
     CUPTI_CB_DOMAIN_SYNCHRONIZE = 4,
     CUPTI_CB_DOMAIN_NVTX = 5,
+    CUPTI_CB_DOMAIN_STATE = 6,
+#if CUPTI_GPUTRAIL_LAYOUT >= 12
+    CUPTI_CB_DOMAIN_SIZE = 7,
+#else
     CUPTI_CB_DOMAIN_SIZE = 6,
+#endif
     CUPTI_CB_DOMAIN_FORCE_INT = 0x7fffffff
 } CUpti_CallbackDomain;
 
@@ -49,7 +56,17 @@ typedef enum {
     CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING = 17,
     CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED = 18,
     CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING = 19,
-    CUPTI_CBID_RESOURCE_SIZE,
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED = 20,
+    CUPTI_CBID_RESOURCE_STREAM_ATTRIBUTE_CHANGED = 21,
+#if CUPTI_GPUTRAIL_LAYOUT >= 13
+    CUPTI_CBID_RESOURCE_SIZE = 26,
+#elif CUPTI_GPUTRAIL_LAYOUT >= 12
+    CUPTI_CBID_RESOURCE_SIZE = 22,
+#elif CUPTI_GPUTRAIL_LAYOUT >= 11
+    CUPTI_CBID_RESOURCE_SIZE = 21,
+#else
+    CUPTI_CBID_RESOURCE_SIZE = 20,
+#endif
     CUPTI_CBID_RESOURCE_FORCE_INT = 0x7fffffff
 } CUpti_CallbackIdResource;
 
@@ -61,7 +78,18 @@ typedef enum {
     CUPTI_CBID_SYNCHRONIZE_FORCE_INT = 0x7fffffff
 } CUpti_CallbackIdSync;
 
-/* Of a function of OpenCL (domain CUPTI_CB_DOMAIN_DRIVER_API) or of the simulated GPU's runtime
+/* Of the domain CUPTI_CB_DOMAIN_STATE, in which nothing is told. */
+typedef enum {
+    CUPTI_CBID_STATE_INVALID = 0,
+    CUPTI_CBID_STATE_FATAL_ERROR = 1,
+    CUPTI_CBID_STATE_ERROR = 2,
+    CUPTI_CBID_STATE_WARNING = 3,
+    CUPTI_CBID_STATE_SIZE,
+    CUPTI_CBID_STATE_FORCE_INT = 0x7fffffff
+} CUpti_CallbackIdState;
+
+/* Calls have ids of CUDA's functions that do the same (cupti_driver_cbid.h, cupti_runtime_cbid.h), and beside them those of gputrail:
+   of a function of OpenCL (domain CUPTI_CB_DOMAIN_DRIVER_API) or of the simulated GPU's runtime
    (CUPTI_CB_DOMAIN_RUNTIME_API) this number plus that of the function; of NVTX (CUPTI_CB_DOMAIN_NVTX) this number plus
    a CUpti_GputrailMarker. */
 #define CUPTI_CBID_GPUTRAIL 0x10000
@@ -102,7 +130,7 @@ typedef struct {
 typedef struct {
     CUpti_ApiCallbackSite callbackSite;
     const char *functionName;
-    const void *functionParams; /* CUpti_GputrailParams */
+    const void *functionParams; /* under an id of CUDA the function's structure (generated_cuda_meta.h), under gputrail's CUpti_GputrailParams */
     void *functionReturnValue;  /* at exit: leads to 8 bytes, whose first 4 are the status of functions that have one */
     const char *symbolName;     /* the kernel of a launch, else null */
     CUcontext context;
@@ -130,6 +158,9 @@ typedef struct {
     CUgraph graph;
     CUgraph originalGraph;
     CUgraphNode node;
+#if CUPTI_GPUTRAIL_LAYOUT >= 11
+    CUgraphNode originalNode;
+#endif
     CUgraphNodeType nodeType;
     CUgraphNode dependency;
     CUgraphExec graphExec;
@@ -145,6 +176,9 @@ typedef struct {
 typedef struct {
     const char *functionName;
     const void *functionParams; /* CUpti_GputrailMarkerParams */
+#if CUPTI_GPUTRAIL_LAYOUT >= 11
+    const void *functionReturnValue; /* null */
+#endif
 } CUpti_NvtxData;
 
 typedef void(CUPTIAPI *CUpti_CallbackFunc)(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,

@@ -2,7 +2,7 @@
 #ifndef CUPTI_EVENTS_H
 #define CUPTI_EVENTS_H
 
-#include "cupti_cuda.h"
+#include "cuda.h"
 #include "cupti_result.h"
 
 #if defined(__cplusplus)

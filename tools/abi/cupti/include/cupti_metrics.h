@@ -2,7 +2,7 @@
 #ifndef CUPTI_METRICS_H
 #define CUPTI_METRICS_H
 
-#include "cupti_cuda.h"
+#include "cuda.h"
 #include "cupti_events.h"
 #include "cupti_result.h"
 

@@ -1,7 +1,7 @@
 //! The Callback API: one subscriber, which is a subscriber of gputrail.
 
-use crate::activity::ActivityKind;
 use crate::domain::{self, CallbackDomain};
+use crate::layout::layout;
 use crate::load::callee;
 use crate::objects::within;
 use crate::place::Place;
@@ -13,7 +13,7 @@ use gputrail_record::{Domain, Operation};
 use gputrail_tool::{self as tool, Callback, Phase};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// `CUpti_CallbackFunc`
 pub type CallbackFunction =
@@ -27,6 +27,8 @@ pub struct Client {
     data: *mut c_void,
     /// It has not been unsubscribed.
     is_alive: AtomicBool,
+    /// The callbacks that are enabled.
+    enabled: RwLock<HashSet<(u32, u32)>>,
 }
 
 // SAFETY: the pointer is passed on to the program's function alone.
@@ -35,6 +37,12 @@ unsafe impl Send for Client {}
 unsafe impl Sync for Client {}
 
 impl Client {
+    /// Whether a callback is enabled.
+    pub fn is_enabled(&self, domain: CallbackDomain, id: u32) -> bool {
+        let enabled = self.enabled.read().unwrap_or_else(PoisonError::into_inner);
+        enabled.contains(&(domain.0, id))
+    }
+
     /// Calls the function, unless it has been unsubscribed.
     pub fn call<T>(&self, domain: CallbackDomain, id: u32, data: &T) {
         if self.is_alive.load(Ordering::Acquire) {
@@ -49,8 +57,8 @@ impl Client {
 struct Subscription {
     handle: usize,
     client: Arc<Client>,
-    /// The callbacks that are enabled.
-    enabled: Mutex<HashSet<(u32, u32)>>,
+    /// Held while callbacks are enabled or disabled.
+    enabling: Mutex<()>,
     subscriber: tool::Subscriber,
     _context: tool::Context,
 }
@@ -72,16 +80,6 @@ pub fn finish() {
     }
 }
 
-/// The kind of records of a call of an operation, and the id of its callbacks.
-pub fn activity(operation: Operation) -> Option<(ActivityKind, u32)> {
-    let kind = match operation.domain {
-        Domain::OPENCL => ActivityKind::DRIVER,
-        Domain::SIM => ActivityKind::RUNTIME,
-        _ => return None,
-    };
-    Some((kind, domain::FIRST + u32::from(operation.number)))
-}
-
 impl Subscription {
     fn new(client: Client) -> Answer<Subscription> {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
@@ -97,39 +95,42 @@ impl Subscription {
         Ok(Subscription {
             handle: NEXT.fetch_add(1, Ordering::Relaxed) << 4,
             client,
-            enabled: Mutex::default(),
+            enabling: Mutex::default(),
             subscriber,
             _context: context,
         })
     }
 
-    fn enable(&self, domain: CallbackDomain, id: u32, on: bool) -> Answer {
-        let mut enabled = lock(&self.enabled);
-        for operation in domain::operations(domain, id) {
+    /// Enables or disables ids of a domain: what happens is told as long as one of its ids is enabled.
+    fn enable(&self, domain: CallbackDomain, ids: &[u32], on: bool) -> Answer {
+        let _enabling = lock(&self.enabling);
+        {
+            let enabled = &self.client.enabled;
+            let mut enabled = enabled.write().unwrap_or_else(PoisonError::into_inner);
+            for id in ids {
+                if on {
+                    enabled.insert((domain.0, *id))
+                } else {
+                    enabled.remove(&(domain.0, *id))
+                };
+            }
+        }
+        let mut affected: Vec<Operation> = Vec::new();
+        for id in ids {
+            affected.extend(domain::operations(domain, *id));
+        }
+        affected.sort_unstable_by_key(|one| (one.domain.0, one.number));
+        affected.dedup();
+        for operation in affected {
+            let mut ids = domain::ids_of(operation).into_iter();
+            let on = on || ids.any(|(domain, id)| self.client.is_enabled(domain, id));
             self.subscriber.enable(operation, on)?;
         }
-        if on {
-            enabled.insert((domain.0, id))
-        } else {
-            enabled.remove(&(domain.0, id))
-        };
         Ok(())
     }
 
     fn enable_domain(&self, domain: CallbackDomain, on: bool) -> Answer {
-        let ids = domain::ids(domain)?;
-        let Some(whole) = domain::numbered(domain) else {
-            let mut ids = ids.into_iter();
-            return ids.try_for_each(|id| self.enable(domain, id, on));
-        };
-        let mut enabled = lock(&self.enabled);
-        self.subscriber.enable_domain(whole, on)?;
-        if on {
-            enabled.extend(ids.into_iter().map(|id| (domain.0, id)))
-        } else {
-            enabled.retain(|(of, _)| *of != domain.0)
-        }
-        Ok(())
+        self.enable(domain, &domain::ids(domain)?, on)
     }
 }
 
@@ -178,6 +179,7 @@ pub unsafe extern "C" fn cuptiSubscribe(
             function,
             data,
             is_alive: AtomicBool::new(true),
+            enabled: RwLock::default(),
         })?;
         place.put(std::ptr::without_provenance_mut(new.handle));
         *current = Some(Arc::new(new));
@@ -212,7 +214,7 @@ pub extern "C" fn cuptiEnableCallback(
     with_gputrail(|| {
         let found = found(subscriber)?;
         domain::check(domain, id)?;
-        found.enable(domain, id, enable != 0)
+        found.enable(domain, &[id], enable != 0)
     })
 }
 
@@ -253,8 +255,7 @@ pub unsafe extern "C" fn cuptiGetCallbackState(
         let place = unsafe { Place::new(enable) }?;
         let found = found(subscriber)?;
         domain::check(domain, id)?;
-        let is_enabled = lock(&found.enabled).contains(&(domain.0, id));
-        place.put(is_enabled.into());
+        place.put(found.client.is_enabled(domain, id).into());
         Ok(())
     })
 }
@@ -299,8 +300,9 @@ pub unsafe extern "C" fn cuptiSupportedDomains(
     with_gputrail(|| {
         // SAFETY: `count` is null or a place for a number, and `table` is null or a place for a pointer.
         let (count, table) = unsafe { (Place::new(count)?, Place::new(table)?) };
-        count.put(domain::ALL.len());
-        table.put(domain::TABLE.as_ptr().cast_mut());
+        let domains = domain::table(layout());
+        count.put(domains.len());
+        table.put(domains.as_ptr().cast_mut());
         Ok(())
     })
 }

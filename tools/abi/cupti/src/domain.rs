@@ -1,4 +1,5 @@
-//! The domains of callbacks, and the ids of callbacks in them. Those of the domain resource:
+//! The domains of callbacks, and the ids of callbacks in them. Those of the driver and the runtime are in [`cuda`](crate::cuda); nothing
+//! is ever told in the domain state, whose ids are of errors within CUPTI. Those of the domain resource:
 //!
 //! | `CUPTI_CBID_RESOURCE_` | here |
 //! |---|---|
@@ -7,8 +8,10 @@
 //! | `CU_INIT_FINISHED` | within the first call that is observed |
 //! | `MODULE_LOADED`, `MODULE_UNLOAD_STARTING` | machine code of a program for a device: `CUpti_ModuleResourceData` has it as far as the runtime gives it |
 //! | `MODULE_PROFILED` | the first kernel of a program while kernels are sampled or counted |
-//! | `GRAPH_CREATED` to `GRAPHEXEC_DESTROY_STARTING` | command buffers, and the graphs of the simulated GPU: `CUpti_GraphData` has numbers in the places of handles. A node that is cloned is `GRAPHNODE_CREATED`. `GRAPHNODE_CREATE_STARTING` and `GRAPHEXEC_CREATE_STARTING` are never told |
+//! | `GRAPH_CREATED` to `GRAPHEXEC_DESTROY_STARTING` | command buffers, and the graphs of the simulated GPU: `CUpti_GraphData` has numbers in the places of handles. A node that is cloned is `GRAPHNODE_CREATED`. `GRAPHNODE_CREATE_STARTING`, `GRAPHEXEC_CREATE_STARTING` and those that are younger than CUDA 10.0 are never told |
 
+use crate::cuda;
+use crate::layout::{Layout, layout};
 use crate::result::{Answer, CUptiResult};
 use core::ffi::CStr;
 use gputrail_record::{Domain, Operation};
@@ -27,24 +30,46 @@ impl CallbackDomain {
     pub const RESOURCE: CallbackDomain = CallbackDomain(3);
     pub const SYNCHRONIZE: CallbackDomain = CallbackDomain(4);
     pub const NVTX: CallbackDomain = CallbackDomain(5);
+    pub const STATE: CallbackDomain = CallbackDomain(6);
 }
 
 /// All domains.
-pub const ALL: [CallbackDomain; 5] = [
+pub const ALL: [CallbackDomain; 6] = [
     CallbackDomain::DRIVER_API,
     CallbackDomain::RUNTIME_API,
     CallbackDomain::RESOURCE,
     CallbackDomain::SYNCHRONIZE,
     CallbackDomain::NVTX,
+    CallbackDomain::STATE,
 ];
 
 /// All domains, as programs get them.
-pub static TABLE: [CallbackDomain; 5] = ALL;
+static TABLE: [CallbackDomain; 6] = ALL;
+
+/// The domains of a version of CUPTI; the last one is younger than CUDA 11.
+pub fn table(layout: Layout) -> &'static [CallbackDomain] {
+    match layout {
+        Layout::Cuda10 | Layout::Cuda11 => &TABLE[..5],
+        Layout::Cuda12 | Layout::Cuda13 => &TABLE,
+    }
+}
 
 /// `CUPTI_CBID_GPUTRAIL`: what is added to the number of a function or marker.
 pub const FIRST: u32 = 0x10000;
-/// The last id of resources (`CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING`).
-const LAST_RESOURCE: u32 = 19;
+/// One more than the greatest id of NVTX's functions (`CUPTI_CBID_NVTX_SIZE`).
+const NVTX_SIZE: u32 = 50;
+
+/// One more than the greatest id of a version of CUPTI, gputrail's own left out.
+fn size(domain: CallbackDomain) -> u32 {
+    let layout = layout();
+    match domain {
+        CallbackDomain::RESOURCE => [20, 21, 22, 26][layout as usize],
+        CallbackDomain::SYNCHRONIZE => 3,
+        CallbackDomain::NVTX => NVTX_SIZE,
+        CallbackDomain::STATE => 4,
+        _ => cuda::size(domain, layout),
+    }
+}
 
 /// Ids of resources and of synchronization, each with an operation that is told under it.
 static OPERATIONS: LazyLock<Vec<(CallbackDomain, u32, Operation)>> = LazyLock::new(|| {
@@ -93,7 +118,7 @@ pub fn numbered(domain: CallbackDomain) -> Option<Domain> {
     }
 }
 
-/// The operation of an id of a [`numbered`] domain, if there is one.
+/// The operation of an id of gputrail's own in a [`numbered`] domain, if there is one.
 fn operation(domain: CallbackDomain, id: u32) -> Option<Operation> {
     let number = id.checked_sub(FIRST)?.try_into().ok()?;
     let operation = Operation {
@@ -108,12 +133,7 @@ fn operation(domain: CallbackDomain, id: u32) -> Option<Operation> {
 
 /// `INVALID_PARAMETER` for an unknown domain, and for an id that is none of its.
 pub fn check(domain: CallbackDomain, id: u32) -> Answer {
-    let is_known = match domain {
-        CallbackDomain::RESOURCE => (1..=LAST_RESOURCE).contains(&id),
-        CallbackDomain::SYNCHRONIZE => matches!(id, 1 | 2),
-        _ => operation(domain, id).is_some(),
-    };
-    if is_known {
+    if (1..size(domain)).contains(&id) || operation(domain, id).is_some() {
         Ok(())
     } else {
         Err(CUptiResult::INVALID_PARAMETER)
@@ -122,28 +142,42 @@ pub fn check(domain: CallbackDomain, id: u32) -> Answer {
 
 /// All ids of a domain.
 pub fn ids(domain: CallbackDomain) -> Answer<Vec<u32>> {
-    match domain {
-        CallbackDomain::RESOURCE => Ok((1..=LAST_RESOURCE).collect()),
-        CallbackDomain::SYNCHRONIZE => Ok(vec![1, 2]),
-        _ => {
-            let of = numbered(domain).ok_or(CUptiResult::INVALID_PARAMETER)?;
-            let all = tool::operations(of)?.into_iter();
-            let ids = all.map(|operation| FIRST + u32::from(operation.number));
-            Ok(ids.filter(|id| operation(domain, *id).is_some()).collect())
-        }
+    let size = size(domain);
+    if size == 0 {
+        return Err(CUptiResult::INVALID_PARAMETER);
     }
+    let mut ids: Vec<u32> = (1..size).collect();
+    if let Some(of) = numbered(domain) {
+        let all = tool::operations(of)?.into_iter();
+        let own = all.map(|operation| FIRST + u32::from(operation.number));
+        ids.extend(own.filter(|id| operation(domain, *id).is_some()));
+    }
+    Ok(ids)
 }
 
 /// The operations that are told under an id. Some ids have none: nothing of their kind happens here.
 pub fn operations(domain: CallbackDomain, id: u32) -> Vec<Operation> {
-    match numbered(domain) {
-        Some(_) => operation(domain, id).into_iter().collect(),
-        None => {
-            let all = OPERATIONS.iter();
-            let found = all.filter(|one| (one.0, one.1) == (domain, id));
-            found.map(|one| one.2).collect()
-        }
+    if let Some(own) = operation(domain, id) {
+        return vec![own];
     }
+    let all = OPERATIONS.iter();
+    let found = all.filter(|one| (one.0, one.1) == (domain, id));
+    let found = found.map(|one| one.2);
+    found.chain(cuda::operations_of(domain, id)).collect()
+}
+
+/// The ids under which an operation is told.
+pub fn ids_of(told: Operation) -> Vec<(CallbackDomain, u32)> {
+    let all = OPERATIONS.iter().filter(|one| one.2 == told);
+    let mut ids: Vec<_> = all.map(|one| (one.0, one.1)).collect();
+    for domain in ALL {
+        if numbered(domain) == Some(told.domain) {
+            ids.push((domain, FIRST + u32::from(told.number)));
+        }
+        let shown = cuda::shown(domain, told).into_iter();
+        ids.extend(shown.flat_map(|shown| shown.ids().map(move |id| (domain, id))));
+    }
+    ids
 }
 
 /// The id under which an operation of objects or waits is told.
@@ -156,7 +190,8 @@ pub fn id_of(told: Operation) -> Option<u32> {
 pub fn name(domain: CallbackDomain, id: u32) -> Option<&'static str> {
     match domain {
         CallbackDomain::DRIVER_API | CallbackDomain::RUNTIME_API => {
-            tool::operation_name(operation(domain, id)?)
+            let own = operation(domain, id).and_then(tool::operation_name);
+            own.or_else(|| cuda::name(domain, id))
         }
         _ => None,
     }

@@ -51,6 +51,7 @@
 
 mod group;
 
+use crate::clock;
 use crate::counting::catalogue::{self, Family};
 use crate::counting::values::{write_array, write_text};
 use crate::counting::{device, engine, groups, replay};
@@ -118,7 +119,7 @@ pub unsafe extern "C" fn cuptiDeviceGetTimestamp(
         // SAFETY: `timestamp` is null or a place for a number.
         let place = unsafe { Place::new(timestamp) }?;
         objects::context(context)?;
-        place.put(to_nanos(now())?.0);
+        place.put(clock::told(to_nanos(now())?.0));
         Ok(())
     })
 }

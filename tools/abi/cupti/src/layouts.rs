@@ -1,7 +1,9 @@
 //! The layouts and numbers of the headers in `include/`: against the structures of this crate, and against NVIDIA's own headers
-//! of later versions, which keep those of CUDA 10.0.
+//! of several versions.
 
-use crate::activity::fields;
+use crate::activity::{Field, fields};
+use crate::cuda::functions;
+use crate::layout::Layout;
 use gputrail_harness::machine::Need;
 use gputrail_harness::needs;
 use gputrail_harness::program::run;
@@ -9,91 +11,123 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const HEADERS: [&str; 5] = [
-    "cupti_result.h",
-    "cupti_events.h",
-    "cupti_metrics.h",
-    "cupti_callbacks.h",
-    "cupti_activity.h",
-];
-
-/// Structures of this library's own, and those that later versions have changed under the same name.
-const NOT_NVIDIAS: [&str; 7] = [
-    "CUpti_GputrailParams",
-    "CUpti_GputrailMarkerParams",
-    "CUpti_ActivityNvLink2",
-    "CUpti_ActivityNvLink3",
-    "CUpti_GraphData",
-    // A field was added at the end of each.
-    "CUpti_NvtxData",
-    "CUpti_ActivityPCSamplingConfig",
-];
+/// The value of `CUPTI_GPUTRAIL_LAYOUT` of a layout.
+fn number_of(layout: Layout) -> u32 {
+    10 + layout as u32
+}
 
 fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("include")
 }
 
-/// The structures of a header with the names of their fields, and its enumerators.
-fn declared() -> (BTreeMap<String, Vec<String>>, Vec<String>) {
-    let (mut structures, mut numbers) = (BTreeMap::new(), Vec::new());
-    for header in HEADERS {
-        let text = std::fs::read_to_string(include().join(header)).unwrap();
-        let (mut depth, mut fields, mut is_enum) = (0, Vec::new(), false);
-        for line in text.lines().map(str::trim) {
-            let line = line.split("/*").next().unwrap_or_default().trim();
-            let name = |text: &str| {
-                let text = text
-                    .split(['[', ';', '=', ',', ':'])
-                    .next()
-                    .unwrap_or_default();
-                let word = |c: char| !c.is_alphanumeric() && c != '_';
-                text.trim()
-                    .rsplit(word)
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            if line.ends_with('{') && !line.starts_with("extern") {
-                if depth == 0 {
-                    is_enum = line.contains("enum");
-                }
-                depth += 1;
-            } else if line.starts_with('}') && depth > 0 {
-                depth -= 1;
-                match depth {
-                    0 if is_enum => numbers.append(&mut fields),
-                    0 => {
-                        structures.insert(name(line), std::mem::take(&mut fields));
+/// A folder for a program, with a header of C++ that CUDA's includes without need, and the compiler with the `includes` in its path.
+fn compiler(includes: &[PathBuf], layout: Layout) -> (tempfile::TempDir, Command) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("string"), "").unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.arg(format!("-DCUPTI_GPUTRAIL_LAYOUT={}", number_of(layout)));
+    for include in includes.iter().map(PathBuf::as_path).chain([folder.path()]) {
+        compiler.arg("-I").arg(include);
+    }
+    (folder, compiler)
+}
+
+/// What headers declare: structures with the names of their fields, and enumerators.
+#[derive(Default)]
+struct Declared {
+    structures: BTreeMap<String, Vec<String>>,
+    numbers: Vec<String>,
+}
+
+/// The last word of a declaration, without the length of an array and the value of an enumerator.
+fn name(declaration: &str) -> String {
+    let text = declaration
+        .split(['[', '=', ':'])
+        .next()
+        .unwrap_or_default();
+    let is_in_word = |c: char| c.is_alphanumeric() || c == '_';
+    let words = text.rsplit(|c: char| !is_in_word(c));
+    words
+        .into_iter()
+        .find(|word| !word.is_empty())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+impl Declared {
+    fn of(includes: &[PathBuf], layout: Layout) -> Declared {
+        let (folder, mut compiler) = compiler(includes, layout);
+        let source = folder.path().join("all.c");
+        std::fs::write(&source, "#include <cuda.h>\n#include <cupti.h>\n").unwrap();
+        let text = run(compiler.args(["-E", "-P"]).arg(&source)).well().text();
+        let mut found = Declared::default();
+        // The kind of what is declared, outermost first.
+        let mut open: Vec<bool> = Vec::new();
+        let (mut declaration, mut fields) = (String::new(), Vec::new());
+        // Whether a structure or enumeration has ended, whose name follows.
+        let mut ended = None;
+        for c in text.chars() {
+            match (c, open.len()) {
+                ('{', depth) => {
+                    if depth == 0 {
+                        fields.clear();
                     }
-                    1 => fields.push(name(line)),
-                    _ => {}
+                    open.push(declaration.contains("enum"));
+                    declaration.clear();
                 }
-            } else if depth == 1 && !line.is_empty() {
-                fields.push(name(line));
+                ('}', depth) => {
+                    let is_enum = open.pop().unwrap_or_default();
+                    if depth == 1 {
+                        if is_enum {
+                            fields.push(name(&declaration));
+                        }
+                        ended = Some(is_enum);
+                    }
+                    declaration.clear();
+                }
+                (';', 0) => {
+                    let is_cuptis = |one: &String| one.starts_with("CUPTI_");
+                    match ended.take() {
+                        Some(true) => {
+                            found.numbers.extend(fields.drain(..).filter(is_cuptis));
+                        }
+                        Some(false) => {
+                            let of = std::mem::take(&mut fields);
+                            found.structures.insert(name(&declaration), of);
+                        }
+                        None => {}
+                    }
+                    declaration.clear();
+                }
+                (';', 1) | (',', 1) => {
+                    if c == ';' || open[0] {
+                        fields.push(name(&declaration));
+                        declaration.clear();
+                    }
+                }
+                _ => declaration.push(c),
             }
         }
+        let is_cuptis = |one: &String| one.starts_with("CUpti_") || one.ends_with("_params");
+        found
+            .structures
+            .retain(|one, of| is_cuptis(one) && !of.is_empty());
+        found
     }
-    (structures, numbers)
 }
 
 /// What a compiler says of the headers that `includes` finds: lines with a name and its numbers.
-fn ask(includes: &[PathBuf], body: &str) -> BTreeMap<String, String> {
-    let folder = tempfile::tempdir().unwrap();
-    // A header of C that includes one of C++, without need.
-    std::fs::write(folder.path().join("string"), "").unwrap();
+fn ask(includes: &[PathBuf], layout: Layout, body: &str) -> BTreeMap<String, String> {
+    let (folder, mut compiler) = compiler(includes, layout);
     let (source, program) = (folder.path().join("ask.c"), folder.path().join("ask"));
     let text = format!(
-        "#include <stddef.h>\n#include <stdio.h>\n#if __has_include(<cuda.h>)\n#include <cuda.h>\n#endif\n\
-         #include <cupti.h>\n#define FIELD(s, f) printf(#s \".\" #f \" %zu %zu\\n\", offsetof(s, f), sizeof ((s *)0)->f)\n\
+        "#include <stddef.h>\n#include <stdio.h>\n#include <cuda.h>\n#include <cupti.h>\n\
+         #define FIELD(s, f) printf(#s \".\" #f \" %zu %zu\\n\", offsetof(s, f), sizeof ((s *)0)->f)\n\
          #define SIZE(s) printf(#s \" %zu\\n\", sizeof(s))\n#define NUMBER(n) printf(#n \" %lld\\n\", (long long)n)\n\
          int main(void) {{\n{body}return 0;\n}}\n"
     );
     std::fs::write(&source, text).unwrap();
-    let mut compiler = Command::new("cc");
-    for include in includes.iter().map(PathBuf::as_path).chain([folder.path()]) {
-        compiler.arg("-I").arg(include);
-    }
-    run(compiler.arg("-o").arg(&program).arg(&source)).well();
+    run(compiler.arg("-w").arg("-o").arg(&program).arg(&source)).well();
     let text = run(&mut Command::new(&program)).well().text();
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines
@@ -113,67 +147,153 @@ fn questions<'a>(structures: impl Iterator<Item = (&'a String, &'a Vec<String>)>
     body
 }
 
+/// Whether a field has no meaning. Versions have other names for some.
+fn is_padding(field: &str) -> bool {
+    field.starts_with("pad") || field.starts_with("reserved")
+}
+
+/// A name without what C and Rust write differently.
+fn plain(name: &str) -> String {
+    name.replace("r#", "").replace('_', "").to_lowercase()
+}
+
 #[test]
 fn records_have_the_layouts_of_the_headers() {
     needs!(records_have_the_layouts_of_the_headers: Need::Program("cc"));
-    let (structures, _) = declared();
-    assert!(structures.len() > 60, "{structures:?}");
-    let said = ask(&[include()], &questions(structures.iter()));
-    let plain = |name: &str| {
-        name.replace(['_', '#'], "")
-            .to_lowercase()
-            .replace("r#", "")
-    };
-    let mut checked = 0;
-    for (structure, field, offset, bytes) in fields() {
-        let wanted = plain(&format!("cuptiactivity{structure}"));
-        let found = structures.keys().find(|name| plain(name) == wanted);
-        let name = found.unwrap_or_else(|| panic!("{structure} has no structure in the headers"));
-        let field = field.trim_start_matches("r#");
-        let of_c = structures[name]
-            .iter()
-            .find(|one| plain(one) == plain(field));
-        let of_c = of_c.unwrap_or_else(|| panic!("{name} has no field {field}"));
-        let key = format!("{name}.{of_c}");
-        assert_eq!(said[&key], format!("{offset} {bytes}"), "{key}");
-        checked += 1;
+    for layout in Layout::ALL {
+        let declared = Declared::of(&[include()], layout).structures;
+        assert!(declared.len() > 160, "{:?}", declared.keys());
+        let said = ask(&[include()], layout, &questions(declared.iter()));
+        let mut checked = 0;
+        let of_layout = |field: &Field| field.layouts.contains(&layout);
+        for field in fields().into_iter().filter(of_layout) {
+            let wanted = plain(&format!("cuptiactivity{}", field.structure));
+            let found = declared.keys().find(|name| plain(name) == wanted);
+            let name = found.unwrap_or_else(|| panic!("{} is in no header", field.structure));
+            let mut of_c = declared[name].iter();
+            let of_c = of_c.find(|one| plain(one) == plain(field.name));
+            let numbers = |of_c: &str| -> Vec<usize> {
+                let numbers = said[&format!("{name}.{of_c}")].split(' ');
+                numbers.map(|number| number.parse().unwrap()).collect()
+            };
+            match of_c {
+                Some(of_c) if !is_padding(of_c) => {
+                    assert_eq!(numbers(of_c), [field.offset, field.bytes], "{name}.{of_c}");
+                }
+                // Padding, or a field of a later version where this one has padding.
+                _ => {
+                    let overlaps = |of_c: &String| {
+                        let place = numbers(of_c);
+                        place[0] < field.offset + field.bytes && field.offset < place[0] + place[1]
+                    };
+                    let mut used = declared[name].iter().filter(|one| !is_padding(one));
+                    let hit = used.find(|one| overlaps(one));
+                    assert_eq!(hit, None, "{name}: {}", field.name);
+                }
+            }
+            assert_eq!(said[name], field.structure_bytes.to_string(), "{name}");
+            checked += 1;
+        }
+        assert!(checked > 390, "{checked} fields");
     }
-    assert!(checked > 390, "{checked} fields");
 }
+
+#[test]
+fn parameters_lie_where_the_headers_have_them() {
+    needs!(parameters_lie_where_the_headers_have_them: Need::Program("cc"));
+    let mut body = String::new();
+    let mut expected = BTreeMap::new();
+    for function in functions::ALL {
+        let mut end = 0_usize;
+        for parameter in function.parameters {
+            let (structure, field) = (format!("{}_params", function.name), parameter.name);
+            let offset = end.next_multiple_of(parameter.bytes);
+            end = offset + parameter.bytes;
+            body += &format!("FIELD({structure}, {field});\n");
+            let place = format!("{offset} {}", parameter.bytes);
+            expected.insert(format!("{structure}.{field}"), place);
+        }
+    }
+    assert_eq!(ask(&[include()], Layout::Cuda13, &body), expected);
+}
+
+/// A field that earlier versions have as padding, and the structures.
+const WAS_PADDING: (&[&str], &str) = (
+    &["CUpti_ActivityMemset4", "CUpti_ActivityMemcpy6"],
+    "isDeviceLaunched",
+);
 
 #[test]
 fn structures_and_numbers_are_those_of_nvidias_headers() {
     needs!(structures_and_numbers_are_those_of_nvidias_headers: Need::Cupti, Need::Program("cc"));
-    let (structures, numbers) = declared();
-    let own = structures
-        .iter()
-        .filter(|(name, _)| !NOT_NVIDIAS.contains(&name.as_str()));
-    // The number of kinds and the like grow from version to version.
-    let kept = numbers.iter().filter(|name| {
-        let grows = ["_COUNT", "_SIZE", "_FORCE_INT", "_UNKNOWN_LAST"];
-        // Later versions have no names for the answers of cuptiDeviceSupported.
-        let answers = ["_UNSUPPORTED", "_SUPPORTED", "_VIRTUAL"];
-        let is_answer = |name: &str| {
-            let rest = name.strip_prefix("CUPTI_DEVICE");
-            rest.is_some_and(|rest| answers.contains(&rest))
-        };
-        let is_own = name.starts_with("CUPTI_GPUTRAIL_") || is_answer(name);
-        !is_own && !grows.iter().any(|end| name.ends_with(end))
-    });
-    let mut body = questions(own);
-    for number in kept {
-        body += &format!("NUMBER({number});\n");
-    }
-    let here = ask(&[include()], &body);
-    assert!(here.len() > 900, "{} answers", here.len());
     let installed = gputrail_harness::machine::tools().join("cupti");
     let cuda = installed.join("13.5.25/nvidia/cu13/include");
-    for version in ["11.8.87", "12.9.79"] {
-        let folder = installed.join(version).join("nvidia/cuda_cupti/include");
-        let theirs = ask(&[folder, cuda.clone()], &body);
-        assert_eq!(theirs.len(), here.len());
-        for (name, numbers) in &here {
-            assert_eq!(theirs[name], *numbers, "{name} in {version}");
+    for (layout, version) in [
+        (Layout::Cuda10, "11.8.87/nvidia/cuda_cupti"),
+        (Layout::Cuda11, "11.8.87/nvidia/cuda_cupti"),
+        (Layout::Cuda12, "12.9.79/nvidia/cuda_cupti"),
+        (Layout::Cuda13, "13.0.85/nvidia/cu13"),
+        (Layout::Cuda13, "13.5.25/nvidia/cu13"),
+    ] {
+        let theirs = [installed.join(version).join("include"), cuda.clone()];
+        let here = Declared::of(&[include()], layout);
+        let there = Declared::of(&theirs, layout);
+        let is_newest = version.starts_with("13.5");
+        // A version has these otherwise than the one whose layout is compared with it.
+        let changed: &[&str] = match (layout, is_newest) {
+            (Layout::Cuda10, _) => &[
+                "CUpti_ActivityNvLink2",
+                "CUpti_ActivityNvLink3",
+                "CUpti_GraphData",
+                "CUpti_NvtxData",
+            ],
+            (Layout::Cuda13, false) => &["CUpti_ActivityNvLink2", "CUpti_ActivityNvLink3"],
+            _ => &[],
+        };
+        let mut structures = here.structures;
+        structures.retain(|name, _| {
+            there.structures.contains_key(name) && !changed.contains(&name.as_str())
+        });
+        for (name, fields) in &mut structures {
+            let later = |field: &str| {
+                let (structures, was_padding) = WAS_PADDING;
+                let is_it = structures.contains(&name.as_str()) && field == was_padding;
+                is_it && !there.structures[name].iter().any(|one| one == field)
+            };
+            fields.retain(|field| !is_padding(field) && !later(field));
+        }
+        let mut body = questions(structures.iter());
+        let mut numbers = 0;
+        for number in here
+            .numbers
+            .iter()
+            .filter(|one| there.numbers.contains(one))
+        {
+            // The number of kinds and the like grow from version to version.
+            let grows = ["_COUNT", "_SIZE", "_FORCE_INT", "_UNKNOWN_LAST"];
+            let counts = grows.iter().any(|end| number.ends_with(end));
+            let compares_counts = number.ends_with("TRACE_CBID_SIZE")
+                || number.ends_with("_KIND_COUNT")
+                || number.ends_with("DOMAIN_SIZE")
+                || number.ends_with("RESOURCE_SIZE");
+            let is_same_version = layout != Layout::Cuda10 && !version.starts_with("13.0");
+            if !counts || (compares_counts && is_same_version) {
+                body += &format!("NUMBER({number});\n");
+                numbers += 1;
+            }
+        }
+        if layout != Layout::Cuda10 && !version.starts_with("13.0") {
+            body += "NUMBER(CUPTI_API_VERSION);\n";
+        }
+        assert!(
+            structures.len() > 80 && numbers > 700,
+            "{} {numbers}",
+            structures.len()
+        );
+        let ours = ask(&[include()], layout, &body);
+        let answers = ask(&theirs, layout, &body);
+        for (name, numbers) in &ours {
+            assert_eq!(answers[name], *numbers, "{name} in {version}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! CUPTI for OpenCL and the simulated GPU, by its own names: the API of CUDA 10.0 on gputrail.
+//! CUPTI for OpenCL and the simulated GPU, by its own names: the API of CUDA 10.0 on gputrail, with the records of that and later
+//! versions (`layout`).
 //!
 //! The library is a translation: subscribers are those of gputrail, and a buffer of gputrail is translated into records in
 //! the program's memory. `docs/apis.md` says how programs use it.
@@ -7,14 +8,13 @@
 //!
 //! | CUDA | here |
 //! |---|---|
-//! | driver API | functions of OpenCL |
-//! | runtime API | functions of the simulated GPU's runtime; CUDA's own functions are not reported |
-//! | `CUdevice`, device id | the device's number, from 0, in the order in which they became known (OpenCL: when a context is created for it) |
+//! | driver API, runtime API | functions of OpenCL and of the simulated GPU's runtime, as the functions of CUDA that do the same (`cuda`); under ids of gputrail's own, all functions of OpenCL (driver) and of the simulated GPU's runtime (runtime). CUDA's own functions are not reported |
+//! | `CUdevice`, device id | the device's number, from 0, in the order in which they became known (OpenCL: when a context is created for it, or a device is asked for that is not known) |
 //! | `CUcontext`, `CUstream` | handles of the runtime: `cl_context`, `cl_command_queue` (a queue where there are no streams); `contextId` and `streamId` are gputrail's ids |
 //! | current context | in a callback, the call's; otherwise none |
 //! | block, grid | workgroup, number of workgroups. A block size that the runtime chose and does not report is 1 |
 //! | shared memory, local memory | local memory, private memory |
-//! | time | nanoseconds of CLOCK_BOOTTIME, of host and devices. `gputrail demo` begins at that clock and runs faster or slower; `cuptiGetTimestamp` does not follow it |
+//! | time | nanoseconds of CLOCK_REALTIME, of host and devices; when that clock is set, times go on without a jump (`clock`). `gputrail demo` begins at that clock and runs faster or slower; `cuptiGetTimestamp` does not follow it |
 //! | correlation id | the low 32 bits of gputrail's |
 //!
 //! # Functions
@@ -25,7 +25,7 @@
 //!
 //! | function | here | statuses |
 //! |---|---|---|
-//! | `cuptiGetVersion` | 12 | |
+//! | `cuptiGetVersion` | 12 for the layout of CUDA 10.0, and those of CUDA 11.8, 12.9 and 13.5: 18, 28, 130500 | |
 //! | `cuptiGetResultString` | a text of gputrail's own | `INVALID_PARAMETER`: no status |
 //! | `cuptiGetLastError` | of the calling thread | |
 //! | `cuptiGetTimestamp` | the clock of records | |
@@ -41,8 +41,8 @@
 //! | `cuptiUnsubscribe` | waits for the function on other threads, but not from within it | `INVALID_PARAMETER` |
 //! | `cuptiEnableCallback`, `cuptiEnableDomain`, `cuptiEnableAllDomains` | also from within callbacks | `INVALID_PARAMETER`: an unknown subscriber, domain or id |
 //! | `cuptiGetCallbackState` | | the same |
-//! | `cuptiGetCallbackName` | of the domains driver and runtime | `INVALID_PARAMETER` of other domains and unknown ids, and the name is null |
-//! | `cuptiSupportedDomains` | five | |
+//! | `cuptiGetCallbackName` | of the domains driver and runtime | `INVALID_PARAMETER` of other domains and of ids that the headers do not name, and the name is null |
+//! | `cuptiSupportedDomains` | five, from CUDA 12 on six | |
 //! | `cuptiActivityRegisterCallbacks` | the functions are called one at a time, on threads of gputrail's or on one that flushes or disables | `INVALID_OPERATION` within them |
 //! | `cuptiActivityEnable`, `cuptiActivityDisable` | the table of kinds says which. What was recorded before a kind is disabled is delivered. What cannot be enabled can be disabled | `INVALID_KIND`, `NOT_COMPATIBLE` |
 //! | `cuptiActivityEnableContext`, `cuptiActivityDisableContext` | supersede the setting for all contexts until `cuptiFinalize` | `INVALID_KIND`, `INVALID_CONTEXT`; of kinds whose records belong to no context, calls among them, `NOT_COMPATIBLE` if it is to be enabled and `INVALID_KIND` if disabled |
@@ -53,6 +53,11 @@
 //! | `cuptiActivityPushExternalCorrelationId`, `cuptiActivityPopExternalCorrelationId` | external ids of the process: recordings have them, too | `INVALID_PARAMETER`: a kind that is none; `QUEUE_EMPTY`; `MAX_LIMIT_REACHED` with 1024 ids |
 //! | `cuptiOpenACCInitialize`, `cuptiOpenMpInitialize` | have OpenACC's and OpenMP's runtimes tell what they do; the second returns 1, or 0 if nothing is taken | `INVALID_PARAMETER` |
 //! | `cuptiActivityEnableLatencyTimestamps` | | |
+//! | `cuptiActivityRegisterTimestampCallback` | the clock of records, and of `cuptiGetTimestamp`, may have any origin and speed; times between its readings are interpolated | `INVALID_PARAMETER` |
+//! | `cuptiActivityEnableDriverApi`, `cuptiActivityEnableRuntimeApi` | a function that is enabled is recorded without its kind, one that is disabled is not recorded with it; enabling or disabling the kind forgets that | `INVALID_PARAMETER`: an unknown id |
+//! | `cuptiGetGraphId`, `cuptiGetGraphExecId`, `cuptiGetGraphNodeId` | of the handles in `CUpti_GraphData`, which are numbers | `INVALID_PARAMETER` |
+//! | `cuptiPCSampling*`, `cuptiGetCubinCrc`, `cuptiGetSassToSourceCorrelation`, `cuptiRegisterComputeCrcCallback` | [`pc_sampling`] | |
+//! | `cuptiProfiler*` | no device has these counters: `cuptiProfilerDeviceSupported` says so | `NOT_SUPPORTED`; `INVALID_PARAMETER` |
 //! | `cuptiActivityConfigureUnifiedMemoryCounter` | kinds 3 to 7; the bytes that were moved always have records | `INVALID_PARAMETER`; `UM_PROFILING_NOT_SUPPORTED`: something is recorded or called back already |
 //! | `cuptiActivityConfigurePCSampling` | the period of a context's device, also while it is sampled; the medium one, if it is never called | `INVALID_PARAMETER`: null, no context, a size below 8, or a period that does not exist; `INVALID_OPERATION` once the program has chosen a mode of event collection for the context, or has enabled one of its groups; `NOT_SUPPORTED`: the device cannot be sampled, or not so often, or the system does not allow it. Processors know no exponents, which are of cycles |
 //!
@@ -65,19 +70,26 @@
 mod activity;
 mod callback;
 mod callback_data;
+mod clock;
 mod counting;
+mod cuda;
 mod domain;
 mod event;
+mod graph;
+mod layout;
 #[cfg(test)]
 mod layouts;
 mod load;
 mod metric;
 mod nvtx;
 mod objects;
+mod pc_sampling;
 mod place;
 mod result;
 mod sampling;
 mod text;
+mod timestamp;
+mod unavailable;
 
 use core::ffi::c_char;
 use gputrail_tool::{now, to_nanos};
@@ -85,9 +97,6 @@ use load::prepared;
 use objects::{CUcontext, CUstream};
 use place::Place;
 use result::{Answer, CUptiResult, api};
-
-/// The version of the API: that of CUDA 10.0.
-const API_VERSION: u32 = 12;
 
 /// Runs a function of the API that needs gputrail.
 fn with_gputrail(work: impl FnOnce() -> Answer) -> CUptiResult {
@@ -97,7 +106,7 @@ fn with_gputrail(work: impl FnOnce() -> Answer) -> CUptiResult {
     })
 }
 
-/// The version of the API.
+/// The version of the API, that of the library's layout.
 ///
 /// # Safety
 ///
@@ -106,7 +115,7 @@ fn with_gputrail(work: impl FnOnce() -> Answer) -> CUptiResult {
 pub unsafe extern "C" fn cuptiGetVersion(version: *mut u32) -> CUptiResult {
     api(|| {
         // SAFETY: `version` is null or a place for a number.
-        unsafe { Place::new(version) }?.put(API_VERSION);
+        unsafe { Place::new(version) }?.put(layout::layout().version());
         Ok(())
     })
 }
@@ -146,7 +155,7 @@ pub unsafe extern "C" fn cuptiGetTimestamp(timestamp: *mut u64) -> CUptiResult {
     with_gputrail(|| {
         // SAFETY: `timestamp` is null or a place for a number.
         let place = unsafe { Place::new(timestamp) }?;
-        place.put(to_nanos(now())?.0);
+        place.put(clock::told(to_nanos(now())?.0));
         Ok(())
     })
 }

@@ -2,11 +2,17 @@
 
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{c_int, c_void};
-use gputrail_record::{Agent, AgentId, Context, ContextId, Queue, QueueId, Stream, StreamId};
-use gputrail_tool::{agents, context_of, describe, queue_of, stream_of};
+use gputrail_abi::lock;
+use gputrail_record::{
+    Agent, AgentId, Context, ContextId, KernelId, KernelSymbol, Queue, QueueId, Stream, StreamId,
+};
+use gputrail_tool::{agents, context_of, describe, find_agents, queue_of, stream_of};
 use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 
-/// `CUdevice`: the number of a device in the order in which the process has come to know its agents.
+/// `CUdevice`: the number of a device in the order in which the process has come to know its agents. Who asks for one that is not known
+/// has OpenCL asked for its devices: they are there before the program makes a context.
 pub type CUdevice = c_int;
 /// `CUcontext`: the handle of a context in its runtime, in OpenCL the `cl_context`.
 pub type CUcontext = *mut c_void;
@@ -26,10 +32,31 @@ pub fn device_of(agent: AgentId) -> Answer<u32> {
         .ok_or(CUptiResult::INVALID_DEVICE)
 }
 
+/// All devices' agents, also those that the program has not used yet.
+fn all_agents() -> Answer<Vec<AgentId>> {
+    // Without OpenCL there are none to find.
+    let _ = find_agents();
+    Ok(agents()?)
+}
+
+/// The agents that are known, or else all that there are.
+pub fn any_agents() -> Answer<Vec<AgentId>> {
+    let known = agents()?;
+    if known.is_empty() {
+        all_agents()
+    } else {
+        Ok(known)
+    }
+}
+
 /// The agent that a device is.
 pub fn agent(device: CUdevice) -> Answer<AgentId> {
     let place = usize::try_from(device).map_err(|_| CUptiResult::INVALID_DEVICE)?;
     let found = agents()?.get(place).copied();
+    let found = match found {
+        Some(found) => Some(found),
+        None => all_agents()?.get(place).copied(),
+    };
     found.ok_or(CUptiResult::INVALID_DEVICE)
 }
 
@@ -61,6 +88,22 @@ pub fn handle_of_stream(stream: StreamId, queue: QueueId) -> CUstream {
         describe::<Queue>(queue).map(|queue| queue.handle)
     };
     std::ptr::without_provenance_mut(handle.unwrap_or(0) as usize)
+}
+
+/// The place of a function among those of its module, from 1 (in ELF files, the symbol 0 is none).
+pub fn function_index(kernel: KernelId) -> u32 {
+    static INDICES: Mutex<BTreeMap<KernelId, u32>> = Mutex::new(BTreeMap::new());
+    if let Some(known) = lock(&INDICES).get(&kernel) {
+        return *known;
+    }
+    let module = |id| describe::<KernelSymbol>(KernelId(id)).map(|kernel| kernel.module);
+    let Ok(own) = module(kernel.0) else {
+        return 0;
+    };
+    let before = (1..kernel.0).filter(|id| module(*id).is_ok_and(|of| of == own));
+    let index = before.count() as u32 + 1;
+    lock(&INDICES).insert(kernel, index);
+    index
 }
 
 /// The id of a stream in records: of a queue where the runtime has no streams.

@@ -13,16 +13,17 @@
 //! | `EVENT`, `EVENT_INSTANCE`, `METRIC`, `METRIC_INSTANCE`, `INSTANTANEOUS_...` | `NOT_COMPATIBLE`: the text has them for records that profilers make themselves |
 
 use crate::activity::record::{self, ActivityRecord};
-use crate::activity::{ActivityKind, correlation, put};
+use crate::activity::{ActivityKind, correlation, put, wanted};
 use crate::counting::engine;
 use crate::objects::{self, CUcontext};
 use crate::result::{Answer, CUptiResult};
-use crate::{text, with_gputrail};
+use crate::{pc_sampling, text, with_gputrail};
 use gputrail_abi::lock;
 use gputrail_record::{
     AccessDirection, AgentId, ContextId, Domain, InstructionClass, InstructionCorrelation,
-    InstructionCount, InstructionType, Kind, NotIssued, RecordRef, SampleAggregate, SamplingTotals,
-    SamplingUnit, SourceLocator, StallReason,
+    InstructionCount, InstructionType, KernelDispatch, KernelId, KernelSymbol, Kind, Module,
+    NotIssued, RecordRef, SampleAggregate, SamplingTotals, SamplingUnit, SourceLocator,
+    StallReason, WorkId,
 };
 use gputrail_tool::sampling::{Configuration, Deliver, PeriodLevel, SamplingPeriod};
 use gputrail_tool::{
@@ -30,7 +31,6 @@ use gputrail_tool::{
     Subscriber,
 };
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Kinds for which instructions are counted.
@@ -39,51 +39,45 @@ const COUNTS: u64 = ActivityKind::GLOBAL_ACCESS.bit()
     | ActivityKind::SHARED_ACCESS.bit()
     | ActivityKind::INSTRUCTION_EXECUTION.bit();
 /// Kinds for which devices are sampled.
-const SAMPLES: u64 = ActivityKind::PC_SAMPLING.bit() | ActivityKind::PC_SAMPLING_RECORD_INFO.bit();
+const SAMPLED: [ActivityKind; 2] = [
+    ActivityKind::PC_SAMPLING,
+    ActivityKind::PC_SAMPLING_RECORD_INFO,
+];
+const SAMPLES: u64 = SAMPLED[0].bit() | SAMPLED[1].bit();
+/// All kinds of this module.
+const ALL: u64 = COUNTS
+    | SAMPLES
+    | ActivityKind::SOURCE_LOCATOR.bit()
+    | ActivityKind::INSTRUCTION_CORRELATION.bit();
 
-/// The kinds whose records are put into the sink.
-static WANTED: AtomicU64 = AtomicU64::new(0);
+/// How often devices are sampled that have no period of their own.
+const PERIOD: SamplingPeriod = SamplingPeriod {
+    level: PeriodLevel::MID,
+    exponent: 0,
+};
 
-/// What the program has asked for.
-#[derive(Default)]
-struct Asked {
-    /// The kinds that are enabled in all contexts.
-    everywhere: u64,
-    /// In one context.
-    within: HashMap<ContextId, u64>,
-    /// How often devices are sampled.
-    periods: HashMap<AgentId, SamplingPeriod>,
-}
-
-impl Asked {
-    fn anywhere(&self) -> u64 {
-        let within = self.within.values();
-        within.fold(self.everywhere, |all, kinds| all | kinds)
-    }
-
-    fn period(&self, agent: AgentId) -> SamplingPeriod {
-        let period = self.periods.get(&agent).copied();
-        period.unwrap_or(SamplingPeriod {
-            level: PeriodLevel::MID,
-            exponent: 0,
-        })
-    }
-
-    /// The devices that are sampled, of those that can be.
-    fn agents(&self) -> Result<BTreeMap<AgentId, SamplingPeriod>, tool::Error> {
-        let mut agents = BTreeMap::new();
-        for agent in tool::sampling::agents()? {
-            let of_context = |(context, kinds): (&ContextId, &u64)| {
-                let context = tool::describe::<gputrail_record::Context>(*context);
-                kinds & SAMPLES != 0 && context.is_ok_and(|context| context.agent == agent)
-            };
-            let is_sampled = self.everywhere & SAMPLES != 0 || self.within.iter().any(of_context);
-            if is_sampled && !tool::sampling::configurations(agent)?.is_empty() {
-                agents.insert(agent, self.period(agent));
-            }
+/// The devices that are sampled, of those that can be.
+fn sampled_agents(
+    periods: &HashMap<AgentId, SamplingPeriod>,
+) -> Result<BTreeMap<AgentId, SamplingPeriod>, tool::Error> {
+    let enabled = wanted::enabled().unwrap_or_default();
+    let everywhere = SAMPLED.into_iter().any(|kind| enabled.has(kind));
+    let others = pc_sampling::agents();
+    let mut agents = BTreeMap::new();
+    for agent in tool::sampling::agents()? {
+        let other = others.iter().find(|(of, _)| *of == agent);
+        let of_agent = |context| {
+            let context = tool::describe::<gputrail_record::Context>(context);
+            context.is_ok_and(|context| context.agent == agent)
+        };
+        let is_sampled = other.is_some() || everywhere || enabled.contexts(SAMPLES).any(of_agent);
+        if is_sampled && !tool::sampling::configurations(agent)?.is_empty() {
+            let period = other.and_then(|(_, period)| *period);
+            let period = period.or_else(|| periods.get(&agent).copied());
+            agents.insert(agent, period.unwrap_or(PERIOD));
         }
-        Ok(agents)
     }
+    Ok(agents)
 }
 
 /// What is recorded.
@@ -95,7 +89,8 @@ struct Recording {
 
 #[derive(Default)]
 struct State {
-    asked: Asked,
+    /// How often devices are sampled.
+    periods: HashMap<AgentId, SamplingPeriod>,
     recording: Option<Recording>,
     /// Told of devices that the process has come to know, once a kind has been enabled.
     watching: Option<(Subscriber, Context)>,
@@ -144,9 +139,8 @@ impl Recording {
 impl State {
     /// Records what is asked for.
     fn update(&mut self) -> Answer {
-        let wanted = self.asked.anywhere();
-        WANTED.store(wanted, Ordering::Relaxed);
-        let agents = self.asked.agents().map_err(failed)?;
+        let wanted = wanted::anywhere() & ALL;
+        let agents = sampled_agents(&self.periods).map_err(failed)?;
         let mut kinds = Vec::new();
         if wanted & COUNTS != 0 {
             kinds.push(Kind::INSTRUCTION_COUNT);
@@ -217,22 +211,25 @@ pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer
     let mut state = lock(&STATE);
     let state = state.get_or_insert_default();
     state.watch()?;
-    let before = (state.asked.everywhere, state.asked.within.clone());
-    let kinds = match within {
-        Some(context) => state.asked.within.entry(context).or_default(),
-        None => &mut state.asked.everywhere,
-    };
-    if on {
-        *kinds |= kind.bit()
-    } else {
-        *kinds &= !kind.bit()
-    }
+    let (_, before) = wanted::set(kind, within, Some(on));
     let updated = state.update();
     if updated.is_err() {
-        (state.asked.everywhere, state.asked.within) = before;
+        wanted::set(kind, within, before);
         let _ = state.update();
     }
     updated
+}
+
+/// Records what is asked for, after that has changed.
+///
+/// # Errors
+///
+/// What `cuptiActivityEnable` and its like return.
+pub fn update() -> Answer {
+    let mut state = lock(&STATE);
+    let state = state.get_or_insert_default();
+    state.watch()?;
+    state.update()
 }
 
 /// Puts what has been recorded into the sink. Within callbacks that is not possible.
@@ -250,7 +247,6 @@ pub fn finish() {
         drop(state.recording.take());
         flush();
     }
-    WANTED.store(0, Ordering::Relaxed);
 }
 
 /// `CUpti_ActivityPCSamplingConfig`
@@ -315,12 +311,12 @@ pub unsafe extern "C" fn cuptiActivityConfigurePCSampling(
             let _ = state.update();
             return Err(refused);
         }
-        let before = state.asked.periods.insert(of.agent, period);
+        let before = state.periods.insert(of.agent, period);
         let updated = state.update();
         if updated.is_err() {
             match before {
-                Some(before) => state.asked.periods.insert(of.agent, before),
-                None => state.asked.periods.remove(&of.agent),
+                Some(before) => state.periods.insert(of.agent, before),
+                None => state.periods.remove(&of.agent),
             };
             let _ = state.update();
         }
@@ -328,8 +324,14 @@ pub unsafe extern "C" fn cuptiActivityConfigurePCSampling(
     })
 }
 
+/// Whether an agent is sampled by cycles.
+pub fn counts_cycles(agent: AgentId) -> bool {
+    let possible = tool::sampling::configurations(agent).unwrap_or_default();
+    possible.iter().any(|one| one.unit == SamplingUnit::CYCLES)
+}
+
 /// Whether an agent can be sampled, if `exponent` is not 0 once in 2 to that many cycles.
-fn check(agent: AgentId, exponent: u32) -> Answer {
+pub fn check(agent: AgentId, exponent: u32) -> Answer {
     let possible = match tool::sampling::configurations(agent) {
         Ok(possible) => possible,
         Err(error) if error.status == Status::NO_SUCH_AGENT => Vec::new(),
@@ -346,9 +348,37 @@ fn check(agent: AgentId, exponent: u32) -> Answer {
     }
 }
 
-/// Whether records of one of these kinds are wanted.
-fn is_wanted(kinds: u64) -> bool {
-    WANTED.load(Ordering::Relaxed) & kinds != 0
+/// The contexts of work that is sampled, until its totals come: those of kernels, as far as they are known.
+static CONTEXTS: Mutex<BTreeMap<WorkId, ContextId>> = Mutex::new(BTreeMap::new());
+/// The most of them that are kept.
+const MAX_CONTEXTS: usize = 1 << 16;
+
+/// The context that a kernel is loaded in.
+fn context_of(kernel: KernelId) -> ContextId {
+    let kernel = tool::describe::<KernelSymbol>(kernel);
+    let module = kernel.and_then(|kernel| tool::describe::<Module>(kernel.module));
+    module.map_or(ContextId::NONE, |module| module.context)
+}
+
+/// Keeps the context of work for its totals.
+fn keep(work: WorkId, context: ContextId) {
+    let differs = || wanted::enabled().is_some_and(|enabled| enabled.differs());
+    if context.is_some() && (pc_sampling::is_active() || differs()) {
+        let mut contexts = lock(&CONTEXTS);
+        contexts.insert(work, context);
+        if contexts.len() > MAX_CONTEXTS {
+            contexts.pop_first();
+        }
+    }
+}
+
+/// Whether records of a kind are wanted of what `context` finds: of no context, if they are wanted everywhere.
+fn is_wanted(kind: ActivityKind, context: impl FnOnce() -> ContextId) -> bool {
+    let enabled = wanted::is_anywhere(kind).then(wanted::enabled).flatten();
+    enabled.is_some_and(|enabled| match enabled.differs() {
+        true => enabled.has_in(kind, context()),
+        false => enabled.has(kind),
+    })
 }
 
 /// A number as a field of 32 bits has it.
@@ -358,13 +388,22 @@ fn narrow(number: u64) -> u32 {
 
 /// Puts what is made from a record into the sink.
 fn translate(of: RecordRef<'_>) {
-    if let Some(sample) = of.get::<SampleAggregate>() {
-        if is_wanted(ActivityKind::PC_SAMPLING.bit()) {
+    if let Some(kernel) = of.get::<KernelDispatch>() {
+        keep(kernel.work.id, kernel.work.context);
+    } else if let Some(sample) = of.get::<SampleAggregate>() {
+        let context = context_of(sample.kernel);
+        keep(sample.work, context);
+        pc_sampling::add(sample, context);
+        if is_wanted(ActivityKind::PC_SAMPLING, || context) {
             put(&sampled(sample));
         }
     } else if let Some(totals) = of.get::<SamplingTotals>() {
+        let context = lock(&CONTEXTS).remove(&totals.work);
+        let context = context.unwrap_or(ContextId::NONE);
+        pc_sampling::add_totals(totals, context);
+        let context = || context;
         // Of what is sampled, the totals are told, too.
-        if is_wanted(SAMPLES) {
+        if SAMPLED.into_iter().any(|kind| is_wanted(kind, context)) {
             let mut one = record::PcSamplingRecordInfo::blank();
             one.correlation_id = correlation(totals.correlation);
             one.total_samples = totals.total;
@@ -372,14 +411,18 @@ fn translate(of: RecordRef<'_>) {
             one.sampling_period_in_cycles = totals.interval;
             put(&one);
         }
-    } else if let Some(line) = of.get::<SourceLocator>() {
+    } else if let Some(line) = of.get::<SourceLocator>()
+        && wanted::anywhere() & ALL != 0
+    {
         let mut one = record::SourceLocator::blank();
         one.id = line.id.0;
         one.line_number = line.line;
         one.file_name = text::of_string(line.file);
         put(&one);
     } else if let Some(instruction) = of.get::<InstructionCorrelation>() {
-        if is_wanted(ActivityKind::INSTRUCTION_CORRELATION.bit()) {
+        if is_wanted(ActivityKind::INSTRUCTION_CORRELATION, || {
+            context_of(instruction.kernel)
+        }) {
             let mut one = record::InstructionCorrelation::blank();
             one.flags = class(instruction.instruction);
             one.source_locator_id = instruction.source_locator.0;
@@ -429,12 +472,13 @@ fn class(of: InstructionType) -> u32 {
 fn counted(count: &InstructionCount) {
     let (line, call) = (count.source_locator.0, correlation(count.correlation));
     let (function, executed) = (count.kernel.0, narrow(count.executed));
+    let is_wanted = |kind| is_wanted(kind, || context_of(count.kernel));
     // Of an access: bytes of each lane, and CUPTI_ACTIVITY_FLAG_GLOBAL_ACCESS_KIND_LOAD or its like.
     let access = match count.access {
         AccessDirection::LOAD => u32::from(count.bytes) | 1 << 8,
         _ => u32::from(count.bytes),
     };
-    if is_wanted(ActivityKind::INSTRUCTION_EXECUTION.bit()) {
+    if is_wanted(ActivityKind::INSTRUCTION_EXECUTION) {
         let mut one = record::InstructionExecution::blank();
         one.flags = class(count.instruction);
         (one.source_locator_id, one.correlation_id) = (line, call);
@@ -445,7 +489,7 @@ fn counted(count: &InstructionCount) {
         put(&one);
     }
     match count.class {
-        InstructionClass::BRANCH if is_wanted(ActivityKind::BRANCH.bit()) => {
+        InstructionClass::BRANCH if is_wanted(ActivityKind::BRANCH) => {
             let mut one = record::Branch2::blank();
             (one.source_locator_id, one.correlation_id) = (line, call);
             (one.function_id, one.pc_offset) = (function, narrow(count.offset));
@@ -454,7 +498,7 @@ fn counted(count: &InstructionCount) {
             one.executed = executed;
             put(&one);
         }
-        InstructionClass::GLOBAL_ACCESS if is_wanted(ActivityKind::GLOBAL_ACCESS.bit()) => {
+        InstructionClass::GLOBAL_ACCESS if is_wanted(ActivityKind::GLOBAL_ACCESS) => {
             let mut one = record::GlobalAccess3::blank();
             one.flags = access;
             (one.source_locator_id, one.correlation_id) = (line, call);
@@ -465,7 +509,7 @@ fn counted(count: &InstructionCount) {
             one.theoretical_l2_transactions = count.ideal_transactions;
             put(&one);
         }
-        InstructionClass::LOCAL_ACCESS if is_wanted(ActivityKind::SHARED_ACCESS.bit()) => {
+        InstructionClass::LOCAL_ACCESS if is_wanted(ActivityKind::SHARED_ACCESS) => {
             let mut one = record::SharedAccess::blank();
             one.flags = access;
             (one.source_locator_id, one.correlation_id) = (line, call);

@@ -7,8 +7,10 @@
 //! | field | here |
 //! |---|---|
 //! | `name` | `gfx...`, where that is what the device's compiler calls it; the simulated GPU is gfx9; otherwise as `product_name` |
-//! | `cu_count`, clocks, `lds_size_in_kb`, `local_mem_size`, workgroups, `wave_front_size`, `max_waves_per_cu` | what the runtime tells; 0 if it does not |
+//! | `cu_count`, clocks, `lds_size_in_kb`, `local_mem_size`, workgroups | what the runtime tells; 0 if it does not |
+//! | `wave_front_size`, `max_waves_per_cu`, `max_waves_per_simd` | what the runtime tells; 1 if it does not, as on processors: clients divide by them |
 //! | `simd_count`, `simd_per_cu` | one of each compute unit |
+//! | `gpu_id` | `node_id`; that of the host is 0 |
 //! | `mem_banks`, `caches` | the device's memory, and its last cache; there are no links |
 //! | numbers of nodes | places in the list |
 //! | `runtime_visibility` | HSA and HIP |
@@ -150,6 +152,11 @@ fn begin(listed: &mut Vec<Listed>) {
         host.type_ = AgentType::CPU;
         (host.cpu_cores_count, host.cu_count) = (host.cu_count, 0);
         (host.simd_count, host.simd_per_cu) = (0, 0);
+        (
+            host.wave_front_size,
+            host.max_waves_per_cu,
+            host.max_waves_per_simd,
+        ) = (0, 0, 0);
         listed.push(Listed {
             handle: None,
             description: Box::leak(Box::new(host)),
@@ -271,6 +278,7 @@ fn describe(place: usize, device: &Device) -> AgentV0 {
         }])),
     };
     let (workgroup_max_size, [x, y, z]) = device.workgroup;
+    let waves = device.waves.max(1);
     AgentV0 {
         size: size_of::<AgentV0>() as u64,
         id: AgentId {
@@ -281,7 +289,7 @@ fn describe(place: usize, device: &Device) -> AgentV0 {
         mem_banks_count: memories.len() as u32,
         caches_count: caches.len() as u32,
         lds_size_in_kb: (device.local_memory / 1024) as u32,
-        wave_front_size: device.wave,
+        wave_front_size: device.wave.max(1),
         num_xcc: 1,
         cu_count: device.compute_units,
         array_count: 1,
@@ -289,17 +297,18 @@ fn describe(place: usize, device: &Device) -> AgentV0 {
         simd_arrays_per_engine: 1,
         cu_per_simd_array: device.compute_units,
         simd_per_cu: 1,
-        max_waves_per_simd: device.waves,
+        max_waves_per_simd: waves,
         gfx_target_version: target_version(&device.architecture),
         vendor_id: device.pci.0,
         device_id: device.pci.1,
         max_engine_clk_ccompute: device.clock,
         max_engine_clk_fcompute: device.clock,
         cu_per_engine: device.compute_units,
-        max_waves_per_cu: device.waves,
+        max_waves_per_cu: waves,
         workgroup_max_size,
         grid_max_size: u32::MAX,
         local_mem_size: device.memory,
+        gpu_id: place as u64,
         workgroup_max_dim: Dim3 { x, y, z },
         grid_max_dim: Dim3 {
             x: u32::MAX,

@@ -122,6 +122,21 @@ pub fn found(id: BufferId) -> Answer<Arc<Buffer>> {
 impl Buffer {
     /// Puts a record, `kind` in its category.
     pub fn put<R: Copy>(self: &Arc<Self>, category: BufferCategory, kind: i32, record: &R) {
+        self.put_within(PATIENCE, category, kind, record);
+    }
+
+    /// Puts a record from a thread of the program, which does not wait for memory.
+    pub fn put_at_once<R: Copy>(self: &Arc<Self>, category: BufferCategory, kind: i32, record: &R) {
+        self.put_within(Duration::ZERO, category, kind, record);
+    }
+
+    fn put_within<R: Copy>(
+        self: &Arc<Self>,
+        patience: Duration,
+        category: BufferCategory,
+        kind: i32,
+        record: &R,
+    ) {
         let kind = kind as u32;
         let mut place = lock(&self.filling);
         while let Some(filling) = place.as_mut() {
@@ -134,14 +149,15 @@ impl Buffer {
                 return;
             }
             let is_too_large = filling.batch.headers.is_empty();
-            if is_too_large || filling.has_given_up || lock(&self.worker).is_current() {
+            let cannot_wait = filling.has_given_up || patience.is_zero();
+            if is_too_large || cannot_wait || lock(&self.worker).is_current() {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            let waited = self.returned.wait_timeout(place, PATIENCE);
-            let (again, patience) = waited.unwrap_or_else(PoisonError::into_inner);
+            let waited = self.returned.wait_timeout(place, patience);
+            let (again, ended) = waited.unwrap_or_else(PoisonError::into_inner);
             place = again;
-            if patience.timed_out()
+            if ended.timed_out()
                 && let Some(filling) = place.as_mut()
             {
                 filling.has_given_up = true;

@@ -3,10 +3,12 @@
 //! Calls, enqueues, allocations, objects and markers are told on the thread that makes the call. A completion is told on a thread that
 //! the runtime chooses, with the thread of the enqueue in its record. Of a copy, the enter comes with its enqueue, and the exit with
 //! its completion; a copy that the runtime refuses has no exit. What a callback itself calls is not told of.
+//!
+//! The records of markers are put into their buffers here, too, so that they have the ids of the callbacks.
 
-use crate::context::{CallbackService, Context};
+use crate::context::{BufferService, CallbackService, Context, Services};
 use crate::hip::{self, Arguments, HipData};
-use crate::markers::{self, Event, MarkerData, Ranges};
+use crate::markers::{self, Event, MarkerData, MarkerIds, Ranges};
 use crate::objects;
 use crate::{kinds, payload};
 use core::ffi::c_void;
@@ -16,9 +18,10 @@ use gputrail_record::{
     WorkId,
 };
 use gputrail_rocprofiler::{
-    CallbackPhase, CallbackTracingKind as Kind, CallbackTracingRecord, ContextId, CorrelationId,
-    KernelDispatchData, KernelDispatchInfo, KernelDispatchOperation, MarkerCoreRangeApi,
-    MemoryAllocationData, MemoryCopyData, TracingOperation, UserData,
+    ApiRecord, BufferCategory, BufferTracingKind, CallbackPhase, CallbackTracingKind as Kind,
+    CallbackTracingRecord, ContextId, CorrelationId, KernelDispatchData, KernelDispatchInfo,
+    KernelDispatchOperation, MarkerCoreRangeApi, MemoryAllocationData, MemoryCopyData,
+    TracingOperation, UserData,
 };
 use gputrail_tool::events::{kernel_dispatch, memory_allocation, memory_copy};
 use gputrail_tool::{self as tool, Callback, Phase, Subscriber};
@@ -51,6 +54,8 @@ enum Followed {
 pub struct Told {
     context: ContextId,
     services: HashMap<Kind, CallbackService>,
+    /// The buffers of the context that get records of markers, by kind.
+    buffers: HashMap<Kind, BufferService>,
     /// Work that has been enqueued, with its thread.
     followed: Mutex<HashMap<WorkId, (u64, Followed)>>,
     ranges: Mutex<Ranges>,
@@ -80,16 +85,8 @@ impl Ids {
 }
 
 /// The subscribers of a context. Those of streams come first, so that a stream is set before the call in it is told.
-pub fn subscribe(
-    context: &Context,
-    services: HashMap<Kind, CallbackService>,
-) -> Result<Vec<Subscriber>, tool::Error> {
-    let told = Arc::new(Told {
-        context: context.id,
-        services,
-        followed: Mutex::default(),
-        ranges: Mutex::default(),
-    });
+pub fn subscribe(context: &Context, services: &Services) -> Result<Vec<Subscriber>, tool::Error> {
+    let told = Arc::new(Told::new(context.id, services));
     let mut subscribers = Vec::new();
     let mut add = |operations: &[Operation], tell: fn(&Told, Callback<'_>, &mut u64)| {
         if operations.is_empty() {
@@ -119,7 +116,41 @@ pub fn all_calls() -> impl Iterator<Item = Operation> {
     domains.flat_map(|domain| tool::operations(domain).unwrap_or_default())
 }
 
+/// The kinds of markers.
+const OF_MARKERS: [(Kind, BufferTracingKind); 2] = [
+    (Kind::MARKER_CORE_API, BufferTracingKind::MARKER_CORE_API),
+    (
+        Kind::MARKER_CORE_RANGE_API,
+        BufferTracingKind::MARKER_CORE_RANGE_API,
+    ),
+];
+
 impl Told {
+    /// What a context with these services is told. Buffers of other contexts get nothing.
+    pub fn new(context: ContextId, services: &Services) -> Told {
+        let buffer = |(kind, of): (Kind, BufferTracingKind)| {
+            let service = services.buffers.get(&of)?;
+            (service.buffer.context == context).then(|| (kind, service.clone()))
+        };
+        Told {
+            context,
+            services: services.callbacks.clone(),
+            buffers: OF_MARKERS.into_iter().filter_map(buffer).collect(),
+            followed: Mutex::default(),
+            ranges: Mutex::default(),
+        }
+    }
+
+    /// The context.
+    pub fn context(&self) -> ContextId {
+        self.context
+    }
+
+    /// Whether anybody is told of a kind of markers.
+    fn has_markers(&self, kind: Kind) -> bool {
+        self.services.contains_key(&kind) || self.buffers.contains_key(&kind)
+    }
+
     /// The subjects of all services but those of streams and of gputrail's own kinds.
     fn operations(&self) -> Vec<Operation> {
         let mut all = Vec::new();
@@ -159,11 +190,7 @@ impl Told {
         if self.services.contains_key(&Kind::CODE_OBJECT) {
             all.extend(objects::OF_CODE);
         }
-        let of_markers = [Kind::MARKER_CORE_API, Kind::MARKER_CORE_RANGE_API];
-        if of_markers
-            .iter()
-            .any(|kind| self.services.contains_key(kind))
-        {
+        if OF_MARKERS.iter().any(|(kind, _)| self.has_markers(*kind)) {
             let markers = tool::operations(Domain::MARKER).unwrap_or_default();
             // The others are no markers of ROCTx.
             all.extend(
@@ -393,18 +420,18 @@ impl Told {
                 ancestor: current(),
             },
         };
+        let of_marker = MarkerIds::of(marker, self.context);
+        let now = marker.time.0;
         let mut data = MarkerData::new(marker);
         if let Some(function) = markers::function(marker.what) {
-            let (what, ids) = (
-                (Kind::MARKER_CORE_API, function),
-                ids(markers::new_correlation()),
-            );
+            let (what, ids) = ((Kind::MARKER_CORE_API, function), ids(of_marker.call));
             for phase in [CallbackPhase::ENTER, CallbackPhase::EXIT] {
                 self.call(what, phase, ids, &mut data, word);
             }
+            self.put_marker(what, ids, (now, now));
         }
         let kind = Kind::MARKER_CORE_RANGE_API;
-        if !self.services.contains_key(&kind) {
+        if !self.has_markers(kind) {
             return;
         }
         *word = 0;
@@ -412,41 +439,61 @@ impl Told {
         match event {
             Some(Event::Mark) => {
                 let what = (kind, MarkerCoreRangeApi::roctxMarkA.0);
-                let ids = ids(markers::new_correlation());
+                let ids = ids(of_marker.range);
                 for phase in [CallbackPhase::ENTER, CallbackPhase::EXIT] {
                     self.call(what, phase, ids, &mut data, word);
                 }
+                self.put_marker(what, ids, (now, now));
             }
             Some(Event::Begin) => {
-                let begun = lock(&self.ranges).begin(marker);
-                let ids = ids(begun.correlation);
-                self.call(
-                    (kind, begun.operation),
-                    CallbackPhase::ENTER,
-                    ids,
-                    &mut data,
-                    word,
-                );
+                let begun = lock(&self.ranges).begin(marker, of_marker.range, external);
+                let (what, ids) = ((kind, begun.operation), ids(begun.correlation));
+                self.call(what, CallbackPhase::ENTER, ids, &mut data, word);
                 lock(&self.ranges).keep(marker, *word);
             }
             Some(Event::End(begun)) => {
                 data.arguments[0] =
                     markers::message(begun.name).as_ptr().expose_provenance() as u64;
                 *word = begun.data;
-                let ids = Ids {
+                let mut ids = Ids {
                     thread: begun.thread.0.into(),
                     ..ids(begun.correlation)
                 };
-                self.call(
-                    (kind, begun.operation),
-                    CallbackPhase::EXIT,
-                    ids,
-                    &mut data,
-                    word,
-                );
+                let what = (kind, begun.operation);
+                self.call(what, CallbackPhase::EXIT, ids, &mut data, word);
+                ids.correlation.external = UserData::from(begun.external);
+                self.put_marker(what, ids, (begun.time, now));
             }
             None => {}
         }
+    }
+
+    /// Puts the record of a marker or a range, if a buffer is for it.
+    fn put_marker(
+        &self,
+        (kind, operation): (Kind, TracingOperation),
+        ids: Ids,
+        (start, end): (u64, u64),
+    ) {
+        let service = self.buffers.get(&kind);
+        let Some(service) = service.filter(|service| service.operations.has(operation)) else {
+            return;
+        };
+        let of_kind = OF_MARKERS.iter().find(|(known, _)| *known == kind);
+        let Some((_, kind)) = of_kind else {
+            return;
+        };
+        let record = ApiRecord {
+            size: size_of::<ApiRecord>() as u64,
+            kind: *kind,
+            operation,
+            correlation_id: ids.correlation,
+            start_timestamp: start,
+            end_timestamp: end,
+            thread_id: ids.thread,
+        };
+        let buffer = &service.buffer;
+        buffer.put_at_once(BufferCategory::TRACING, kind.0, &record);
     }
 }
 

@@ -48,7 +48,7 @@ impl Live {
         let services = lock(&context.services).clone();
         let mut subscribers = Vec::new();
         subscribers.extend(supplier(context, &services).map_err(failed)?);
-        let of_callbacks = callbacks::subscribe(context, services.callbacks.clone());
+        let of_callbacks = callbacks::subscribe(context, &services);
         subscribers.extend(of_callbacks.map_err(failed)?);
         let arguments = Arc::new(KeptArguments::default());
         let keeping = keeping(context, &services, &arguments);
@@ -144,9 +144,6 @@ fn wanted(services: &Services) -> (Vec<Kind>, Vec<Operation>) {
     }
     if has(Of::KERNEL_DISPATCH) || has(Of::MEMORY_COPY) {
         kinds.push(Kind::COMPLETION);
-    }
-    if has(Of::MARKER_CORE_API) || has(Of::MARKER_CORE_RANGE_API) {
-        kinds.push(Kind::MARKER);
     }
     // The ids of all calls retire.
     if has(Of::CORRELATION_ID_RETIREMENT) {

@@ -1,18 +1,20 @@
 //! Markers: how they appear as calls of ROCTx, and as ranges.
 //!
 //! A marker is a moment: the enter and the exit of its call come one after the other, and the record of its call has one time. The
-//! ids of their calls are numbers of their own, above those of other calls; a callback and a record of one marker have different
-//! ones. A range that began before the context was started has no record.
+//! ids of their calls are numbers of their own, above those of other calls: one for the call, another one for the range, the same in
+//! callbacks, records and contexts. Records are put into their buffers where callbacks are called, on the thread of the marker. A range
+//! that began before the context was started has no record.
 
 use crate::result::Answer;
 use core::ffi::{CStr, c_void};
 use gputrail_abi::kept;
 use gputrail_record::{Marker, MarkerKind, StringId, ThreadId};
 use gputrail_rocprofiler::{
-    CallbackArgumentVisitor, CallbackTracingRecord, MarkerCoreApi, MarkerCoreRangeApi, Status,
-    TracingOperation,
+    CallbackArgumentVisitor, CallbackTracingRecord, ContextId, MarkerCoreApi, MarkerCoreRangeApi,
+    Status, TracingOperation,
 };
 use gputrail_tool as tool;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,10 +57,60 @@ pub fn message(name: StringId) -> &'static CStr {
     kept(&tool::string(name).unwrap_or_default())
 }
 
-/// The number of a call of ROCTx: no other call has it.
-pub fn new_correlation() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1 << 62);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+/// The ids of a marker, which no other call has.
+#[derive(Copy, Clone, Debug)]
+pub struct MarkerIds {
+    /// That of the call.
+    pub call: u64,
+    /// That of the range which it begins, or of the mark.
+    pub range: u64,
+}
+
+/// The marker that the calling thread makes.
+#[derive(Copy, Clone)]
+struct Latest {
+    what: MarkerKind,
+    id: u64,
+    time: u64,
+    ids: MarkerIds,
+    /// The contexts that have been told of it: a bit for each.
+    told: u64,
+}
+
+/// The most nanoseconds by which contexts are told other times of the same marker: each time is converted on its own.
+const SAME_TIME: u64 = 100_000;
+
+impl MarkerIds {
+    /// The ids of a marker of the calling thread, of which `context` is told now. All contexts are told of a marker before the next
+    /// one of the thread.
+    pub fn of(marker: &Marker, context: ContextId) -> MarkerIds {
+        static NEXT: AtomicU64 = AtomicU64::new(1 << 62);
+        thread_local! {
+            static LATEST: Cell<Option<Latest>> = const { Cell::new(None) };
+        }
+        let bit = 1 << (context.handle % 64);
+        let is_same = |latest: &Latest| {
+            (latest.what, latest.id) == (marker.what, marker.id)
+                && latest.told & bit == 0
+                && latest.time.abs_diff(marker.time.0) < SAME_TIME
+        };
+        // The thread may be ending.
+        let latest = LATEST.try_with(Cell::get).ok().flatten().filter(is_same);
+        let mut latest = latest.unwrap_or_else(|| {
+            let call = NEXT.fetch_add(2, Ordering::Relaxed);
+            let range = call + 1;
+            Latest {
+                what: marker.what,
+                id: marker.id,
+                time: marker.time.0,
+                ids: MarkerIds { call, range },
+                told: 0,
+            }
+        });
+        latest.told |= bit;
+        let _ = LATEST.try_with(|place| place.set(Some(latest)));
+        latest.ids
+    }
 }
 
 /// The function of ROCTx that a marker is a call of.
@@ -83,6 +135,8 @@ pub struct Begun {
     pub time: u64,
     /// Its number among calls.
     pub correlation: u64,
+    /// The client's id where it began.
+    pub external: u64,
     /// The data of its callbacks.
     pub data: u64,
     /// Its message.
@@ -130,8 +184,8 @@ impl Ranges {
         }
     }
 
-    /// Adds a range that `marker` begins.
-    pub fn begin(&mut self, marker: &Marker) -> Begun {
+    /// Adds a range that `marker` begins, with its id and the client's.
+    pub fn begin(&mut self, marker: &Marker, correlation: u64, external: u64) -> Begun {
         let is_pushed = marker.what == MarkerKind::PUSH;
         let operation = match is_pushed {
             true => MarkerCoreRangeApi::roctxThreadRangeA,
@@ -140,7 +194,8 @@ impl Ranges {
         let begun = Begun {
             operation: operation.0,
             time: marker.time.0,
-            correlation: new_correlation(),
+            correlation,
+            external,
             data: 0,
             name: marker.name,
             thread: marker.thread,
@@ -236,7 +291,7 @@ mod tests {
         let mut ranges = Ranges::default();
         let ends = all.iter().filter_map(|one| match ranges.event(one) {
             Some(Event::Begin) => {
-                ranges.begin(one);
+                ranges.begin(one, 0, 0);
                 None
             }
             Some(Event::End(begun)) => Some(Some(begun.time)),

@@ -8,16 +8,20 @@
 //! | `kernel_object` | the handle of the kernel in its runtime |
 //! | registers, `kernarg_segment_size`, `kernel_address` | 0 |
 //!
+//! Machine code that samples show, and that was not told of before, is told of ahead of them, on the thread that brings them: that of
+//! PoCL's kernels. It has no end.
+//!
 //! A kernel is registered when the program makes an object of it. A stream is a queue, of the simulated GPU one of its streams; it is
 //! set around each call that is given it.
 
 use crate::agents;
 use crate::callbacks::{self, Ids, Told};
-use crate::context::Operations;
+use crate::context::{self, Operations};
 use core::ffi::CStr;
 use gputrail_abi::{kept, lock};
 use gputrail_record::{
-    Agent, CodeObject, Context, Domain, KernelSymbol, Operation, Queue, QueueId, Stream, StreamId,
+    Agent, CodeObject, CodeObjectId, Context, Domain, KernelSymbol, Operation, Queue, QueueId,
+    Stream, StreamId,
 };
 use gputrail_rocprofiler::{
     self as sdk, CallbackPhase, CallbackTracingKind as Kind, CodeObjectLoadData,
@@ -26,7 +30,7 @@ use gputrail_rocprofiler::{
 };
 use gputrail_tool::events::resource;
 use gputrail_tool::{self as tool, Callback, describe};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex};
 
 /// `memory_base`, the low half of which is a descriptor, where no file is open.
@@ -48,10 +52,13 @@ const OF_STREAMS: [Operation; 4] = [
     resource::STREAM_DESTROYED,
 ];
 
-/// The ids of what belongs to no call.
-fn ids(callback: &Callback<'_>) -> Ids {
+/// The machine code that contexts have been told of: a context, and gputrail's number.
+static TOLD: LazyLock<Mutex<HashSet<(u64, u32)>>> = LazyLock::new(Mutex::default);
+
+/// The ids of what belongs to no call, on a thread.
+fn ids(thread: u64) -> Ids {
     Ids {
-        thread: callback.thread().0.into(),
+        thread,
         correlation: CorrelationId {
             internal: 0,
             external: UserData::from(0),
@@ -70,15 +77,42 @@ pub fn code(told: &Told, callback: Callback<'_>, word: &mut u64) {
         true => CallbackPhase::LOAD,
         false => CallbackPhase::UNLOAD,
     };
-    let ids = ids(&callback);
+    let ids = ids(callback.thread().0.into());
     if let Some(object) = callback.record::<CodeObject>() {
         let what = (Kind::CODE_OBJECT, CodeObjectOperation::LOAD.0);
         let mut data = loaded(object, callback.code());
+        let of_context = (told.context().handle, object.id.0);
+        match is_load {
+            true => lock(&TOLD).insert(of_context),
+            false => lock(&TOLD).remove(&of_context),
+        };
         told.call(what, phase, ids, &mut data, word);
     } else if let Some(kernel) = callback.record::<KernelSymbol>() {
         let register = CodeObjectOperation::DEVICE_KERNEL_SYMBOL_REGISTER;
         let mut data = symbol(kernel);
         told.call((Kind::CODE_OBJECT, register.0), phase, ids, &mut data, word);
+    }
+}
+
+/// Tells all contexts of machine code that samples show, as far as they have not been told of it.
+pub fn sampled(all: &[CodeObjectId]) {
+    for context in context::all() {
+        let services = lock(&context.services).clone();
+        if !context.is_started() || !services.callbacks.contains_key(&Kind::CODE_OBJECT) {
+            continue;
+        }
+        let told = Told::new(context.id, &services);
+        for id in all {
+            let Ok(object) = describe::<CodeObject>(*id) else {
+                continue;
+            };
+            if !lock(&TOLD).insert((context.id.handle, id.0)) {
+                continue;
+            }
+            let what = (Kind::CODE_OBJECT, CodeObjectOperation::LOAD.0);
+            let (ids, mut data) = (ids(crate::thread_id()), loaded(&object, &[]));
+            told.call(what, CallbackPhase::LOAD, ids, &mut data, &mut 0);
+        }
     }
 }
 
@@ -208,7 +242,8 @@ pub fn stream(told: &Told, callback: Callback<'_>, word: &mut u64) {
         stream_value: value,
     };
     let what = (Kind::HIP_STREAM, operation.0);
-    told.call(what, phase, ids(&callback), &mut data, word);
+    let ids = ids(callback.thread().0.into());
+    told.call(what, phase, ids, &mut data, word);
 }
 
 /// The id and the handle of a queue or stream that comes or goes. Where the runtime has streams, its queues are its own.

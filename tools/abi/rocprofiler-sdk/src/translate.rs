@@ -1,4 +1,5 @@
-//! Records of gputrail into records of the API, on the threads that deliver gputrail's buffers.
+//! Records of gputrail into records of the API, on the threads that deliver gputrail's buffers. Those of markers are made where callbacks
+//! are called (`callbacks`).
 //!
 //! Work comes when it has completed, in one record. Work whose times its runtime does not tell has times of 0; work that had not
 //! completed when the program ended has no record.
@@ -7,17 +8,16 @@ use crate::agents;
 use crate::context::{BufferService, Services};
 use crate::hip::{self, HipRecord, KeptArguments};
 use crate::kinds;
-use crate::markers::{self, Event, Ranges};
 use crate::payload;
 use gputrail_record::{
-    self as record, Allocation, Api, CorrelationId, KernelDispatch, Marker, MemoryCopy, MemorySet,
+    self as record, Allocation, Api, CorrelationId, KernelDispatch, MemoryCopy, MemorySet,
     Operation, RecordRef, Retirement, Unfinished, WorkHeader,
 };
 use gputrail_rocprofiler::{
     self as sdk, ApiRecord, AsyncCorrelationId, BufferCategory, BufferTracingKind as Kind,
     ContextId, CorrelationIdRetirementRecord, HIP_RESULT_BYTES, KernelDispatchInfo,
-    KernelDispatchOperation, KernelDispatchRecord, MarkerCoreRangeApi, MemoryAllocationRecord,
-    MemoryCopyRecord, TracingOperation, UserData,
+    KernelDispatchOperation, KernelDispatchRecord, MemoryAllocationRecord, MemoryCopyRecord,
+    TracingOperation, UserData,
 };
 use gputrail_tool::{Batch, Drops, WorkTimes, arguments_of_record};
 use std::collections::HashMap;
@@ -45,7 +45,6 @@ pub struct Translator {
     services: HashMap<Kind, BufferService>,
     arguments: Option<Arguments>,
     of_calls: Arc<KeptArguments>,
-    ranges: Ranges,
     retirements: Retirements,
 }
 
@@ -101,7 +100,6 @@ impl Translator {
                 .collect(),
             arguments: None,
             of_calls,
-            ranges: Ranges::default(),
             retirements: Retirements::default(),
         }
     }
@@ -141,8 +139,6 @@ impl Translator {
             (record::Kind::MEMORY_COPY, Kind::MEMORY_COPY),
             (record::Kind::MEMORY_ALLOCATION, Kind::MEMORY_ALLOCATION),
             (record::Kind::RETIREMENT, Kind::CORRELATION_ID_RETIREMENT),
-            (record::Kind::MARKER, Kind::MARKER_CORE_API),
-            (record::Kind::MARKER, Kind::MARKER_CORE_RANGE_API),
             (record::Kind::API, Kind::HIP_RUNTIME_API),
             (record::Kind::API, Kind::HIP_RUNTIME_API_EXT),
             (record::Kind::API, Kind(kinds::OPENCL_API)),
@@ -193,7 +189,6 @@ impl Translator {
                 }
             }),
             Of::RETIREMENT => each(record, |one: &Retirement| self.retirement(one)),
-            Of::MARKER => each(record, |marker: &Marker| self.marker(marker)),
             _ => {}
         }
     }
@@ -353,51 +348,6 @@ impl Translator {
     fn retirement(&mut self, retirement: &Retirement) {
         let retired = (retirement.correlation.0, retirement.time.0);
         self.retirements.latest.push(retired);
-    }
-
-    fn marker(&mut self, marker: &Marker) {
-        let now = marker.time.0;
-        let thread = marker.thread.0.into();
-        let record = |kind, operation, correlation, start| ApiRecord {
-            size: size_of_record::<ApiRecord>(),
-            kind,
-            operation,
-            correlation_id: sdk::CorrelationId {
-                internal: correlation,
-                external: UserData::from(0),
-                ancestor: 0,
-            },
-            start_timestamp: start,
-            end_timestamp: now,
-            thread_id: thread,
-        };
-        let kind = Kind::MARKER_CORE_API;
-        if let Some(operation) = markers::function(marker.what)
-            && let Some(service) = self.service(kind, operation)
-        {
-            let record = record(kind, operation, markers::new_correlation(), now);
-            service.buffer.put(BufferCategory::TRACING, kind.0, &record);
-        }
-        let kind = Kind::MARKER_CORE_RANGE_API;
-        if !self.services.contains_key(&kind) {
-            return;
-        }
-        let (operation, correlation, start) = match self.ranges.event(marker) {
-            Some(Event::Mark) => {
-                let mark = MarkerCoreRangeApi::roctxMarkA.0;
-                (mark, markers::new_correlation(), now)
-            }
-            Some(Event::Begin) => {
-                self.ranges.begin(marker);
-                return;
-            }
-            Some(Event::End(begun)) => (begun.operation, begun.correlation, begun.time),
-            None => return,
-        };
-        if let Some(service) = self.service(kind, operation) {
-            let record = record(kind, operation, correlation, start);
-            service.buffer.put(BufferCategory::TRACING, kind.0, &record);
-        }
     }
 }
 

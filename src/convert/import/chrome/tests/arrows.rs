@@ -185,6 +185,34 @@ fn arrows_at_device_work_are_counted_and_not_tied_to_what_is_around_it() {
 }
 
 #[test]
+fn an_arrow_that_ties_work_may_end_before_it_begins() {
+    let arrow = |ph: &str, pid: u32, id: u32, ts: u32| {
+        format!(
+            r#"{{"ph":"{ph}","bp":"e","name":"HostToDevice{id}","cat":"HostToDevice","id":"{id}","pid":{pid},"tid":3,"ts":{ts}}}"#
+        )
+    };
+    let events = [
+        r#"{"ph":"M","pid":1,"name":"process_name","args":{"name":"Python"}}"#.to_owned(),
+        slice("launch", 3, 1000, 20),
+        r#"{"ph":"X","name":"matmul","pid":800,"tid":3,"ts":990,"dur":15,"args":{"Task Type":"AI_CORE","Stream Id":3,"Task Id":7}}"#
+            .to_owned(),
+        arrow("s", 1, 9, 1005),
+        arrow("f", 800, 9, 990),
+        // Without a begin.
+        arrow("f", 800, 10, 990),
+    ];
+    let (lines, report) = read(format!("[{}]", events.join(",")).as_bytes());
+    assert!(
+        lines.contains(&"call launch 1000000..1020000 [1]".to_owned()),
+        "{lines:?}"
+    );
+    assert_eq!(report.arrows, 2);
+    let lost = report.unrepresented.iter();
+    let lost: Vec<_> = lost.map(|one| (&*one.reason, one.count)).collect();
+    assert_eq!(lost, [("end of an arrow that does not begin", 1)]);
+}
+
+#[test]
 fn arrows_with_one_end_are_counted() {
     let events = [
         slice("a", 1, 0, 10),

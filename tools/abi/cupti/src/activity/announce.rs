@@ -1,10 +1,11 @@
 //! Records of objects: devices, contexts, streams, modules and functions are told once each, as soon as records are
 //! delivered after the process has come to know them; names of objects whenever they change.
 
+use super::created;
 use super::kind::ActivityKind;
 use super::links;
 use super::record::{
-    self, ActivityRecord, Device2, DeviceAttribute, Function, Name, ObjectId, object,
+    self, ActivityRecord, Device, DeviceAttribute, Function, Name, ObjectId, object,
 };
 use super::sink;
 use crate::{objects, text};
@@ -132,7 +133,7 @@ fn word(number: u64) -> u32 {
 fn device(agent: Agent) {
     use AgentAttributeKind as Kind;
     let of = |what| word(attribute(agent.id, what));
-    let mut record = Device2::blank();
+    let mut record = Device::blank();
     record.flags = u32::from(agent.kind != AgentKind::CPU);
     // Kilobytes per second, and kilohertz.
     record.global_memory_bandwidth = attribute(agent.id, Kind::MEMORY_BANDWIDTH) / 1000;
@@ -164,6 +165,9 @@ fn device(agent: Agent) {
     record.ecc_enabled = of(Kind::ECC);
     record.uuid = links::uuid(&agent);
     record.name = text::of_string(agent.name);
+    record.is_cuda_visible = 1;
+    // No device is a part of one.
+    (record.gpu_instance_id, record.compute_instance_id) = (u32::MAX, u32::MAX);
     sink::put(&record);
 }
 
@@ -201,6 +205,9 @@ fn context(context: Context) {
     let mut record = record::Context::blank();
     record.context_id = context.id.0;
     record.device_id = objects::device_of(context.agent).unwrap_or(u32::MAX);
+    record.process_id = std::process::id().into();
+    // CUPTI_ACTIVITY_COMPUTE_API_CUDA, as which all APIs are told.
+    record.compute_api_kind = 1;
     sink::put(&record);
 }
 
@@ -210,6 +217,7 @@ fn stream(stream: Stream) {
     record.stream_id = stream.id.0;
     record.priority = stream.priority as u32;
     record.flag = stream.flag.0;
+    record.correlation_id = created::call_of(stream.handle);
     sink::put(&record);
 }
 
@@ -224,6 +232,7 @@ fn queue(queue: Queue) {
     record.stream_id = queue.id.0;
     // CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NON_BLOCKING: there is no default stream.
     record.flag = 2;
+    record.correlation_id = created::call_of(queue.handle);
     sink::put(&record);
 }
 
@@ -240,6 +249,7 @@ fn function(kernel: KernelSymbol) {
     record.id = kernel.id.0;
     record.context_id = module.map_or(0, |module| module.context.0);
     record.module_id = kernel.module.0;
+    record.function_index = objects::function_index(kernel.id);
     record.name = text::of_kernel(kernel.id);
     sink::put(&record);
 }

@@ -3,7 +3,7 @@
 use super::kind::ActivityKind;
 use crate::counting::engine;
 use crate::result::{Answer, CUptiResult};
-use crate::sampling;
+use crate::{pc_sampling, sampling};
 use gputrail_record::ContextId;
 
 /// Whether records of `kind` come from there.
@@ -57,6 +57,7 @@ pub fn flush(_forced: bool) {
 
 /// Ends all, as `cuptiFinalize` does.
 pub fn finish() {
+    pc_sampling::finish();
     sampling::finish();
     engine::finish();
 }

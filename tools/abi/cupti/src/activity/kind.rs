@@ -1,16 +1,16 @@
 //! The kinds of activity records. `sampling` has those of source-level kinds.
 //!
 //! Records of one thread come in the order in which they were written; those of kernels, copies and fills when these have ended, of
-//! several threads in no order.
+//! several threads in no order. With `EXTERNAL_CORRELATION`, they come after those of the call, or at a flush.
 //!
 //! | `CUPTI_ACTIVITY_KIND_` | here |
 //! |---|---|
 //! | `MEMCPY` | copies, and memory that is mapped: from the device at its map, to it at its unmap. Migrations of managed memory are records of `UNIFIED_MEMORY_COUNTER` instead. Of one context, too |
 //! | `MEMCPY2` | copies between devices. Of one context, too |
 //! | `MEMSET` | fills. Of one context, too |
-//! | `KERNEL`, `CONCURRENT_KERNEL` | `CUpti_ActivityKernel4`. Kernels run as they do without: none is serialized. If both are enabled, records are of the second kind. Of one context, too |
+//! | `KERNEL`, `CONCURRENT_KERNEL` | Kernels run as they do without: none is serialized. If both are enabled, records are of the second kind. Of one context, too |
 //! | `CDP_KERNEL` | kernels that kernels have launched, of the simulated GPU: they come with `CONCURRENT_KERNEL`, so that a program has to look at the kind of each record; `NOT_COMPATIBLE` alone |
-//! | `DRIVER`, `RUNTIME` | `cbid` is that of callbacks |
+//! | `DRIVER`, `RUNTIME` | all functions of OpenCL are the driver's, those of the simulated GPU's runtime the runtime's, under gputrail's ids; functions of OpenCL with a like in CUDA's runtime are the runtime's under its ids, too ([`cuda`](crate::cuda)) |
 //! | `DEVICE`, `DEVICE_ATTRIBUTE` | each device once. Compute capability is 0.0; attributes that are not known are 0, or have no record. `uuid` is the PCI address as text where the runtime has no id |
 //! | `CONTEXT`, `STREAM`, `MODULE`, `FUNCTION` | each object once, with the next records that are delivered. Modules have no `cubin`: the callback has it |
 //! | `NAME` | devices, threads, contexts and streams that have a name, and again when it changes; at a flush |
@@ -23,12 +23,15 @@
 //! | `EXTERNAL_CORRELATION` | ahead of the record of a call; `DRIVER` or `RUNTIME` has to be enabled |
 //! | `UNIFIED_MEMORY_COUNTER` | of the simulated GPU: pages that moved, page faults, thrashing, throttling, remote maps |
 //! | `MEMORY` | each allocation when it is freed; at a forced flush also those that live, whose end is 0 |
+//! | `MEMORY2` | each allocation and each release. Of one context, too |
+//! | `JIT` | compilers: programs that OpenCL builds. `cacheSize` and `cachePath` are 0 |
 //! | `PCIE` | devices whose link is known: no bridges |
 //! | `NVLINK` | links of known devices to each other; `NOT_COMPATIBLE` where there are none, as in OpenCL |
 //! | `EVENT`, `METRIC` and their like | `NOT_COMPATIBLE`, and `INVALID_KIND` when they are disabled: profilers make them of what they read |
 //! | `OPENACC_DATA`, `OPENACC_LAUNCH`, `OPENACC_OTHER` | what a runtime tells after `cuptiOpenACCInitialize`, at its end. Devices, contexts and streams are 0. With `EXTERNAL_CORRELATION`, calls within have the record's `externalId` |
 //! | `OPENMP` | what a runtime tells after `cuptiOpenMpInitialize`: parallel regions, threads, waits at barriers and for tasks; no tasks and idle threads |
 
+use crate::layout::{LAYOUTS, layout};
 use crate::result::{Answer, CUptiResult};
 
 /// `CUpti_ActivityKind`.
@@ -93,15 +96,19 @@ kinds! {
     MEMORY = 45;
     PCIE = 46;
     OPENMP = 47;
+    MEMORY2 = 49;
+    JIT = 52;
 }
 
-/// One more than the greatest kind (`CUPTI_ACTIVITY_KIND_COUNT`).
-pub const COUNT: u32 = 48;
+/// One more than the greatest kind of each layout (`CUPTI_ACTIVITY_KIND_COUNT`).
+const COUNTS: [u32; LAYOUTS] = [48, 53, 56, 60];
+/// One more than the greatest kind of all.
+pub const COUNT: u32 = 60;
 
 impl ActivityKind {
-    /// `INVALID_KIND` for a number that is no kind.
+    /// `INVALID_KIND` for a number that is no kind in the library's layout.
     pub fn checked(self) -> Answer<ActivityKind> {
-        if (1..COUNT).contains(&self.0) {
+        if (1..COUNTS[layout() as usize]).contains(&self.0) {
             Ok(self)
         } else {
             Err(CUptiResult::INVALID_KIND)

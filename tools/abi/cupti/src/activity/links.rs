@@ -1,7 +1,8 @@
 //! Records of links: of devices to the host's PCI Express, and of devices to each other.
 
-use super::record::{ActivityRecord, NvLink3, Pcie, PcieAttributes};
+use super::record::{ActivityRecord, NvLink3, NvLink4, NvLink5, Pcie, PcieAttributes};
 use super::sink;
+use crate::layout::{Layout, layout};
 use crate::objects;
 use gputrail_record::{Agent, Link, LinkKind};
 use gputrail_tool::{agent_links, describe, string};
@@ -82,21 +83,41 @@ pub fn has_peers(agent: &Agent) -> bool {
     !links(agent, LinkKind::PEER).is_empty()
 }
 
+/// Puts a record of a link, whose ports are of another type in each structure.
+macro_rules! put_link {
+    ($record:ident, $agent:ident, $peer:ident, $link:ident, $ports:expr) => {{
+        let mut record = $record::blank();
+        record.nvlink_version = $link.generation.into();
+        (record.type_dev0, record.type_dev1) = (GPU, GPU);
+        (record.id_dev0, record.id_dev1) = (uuid($agent), uuid(&$peer));
+        record.flag = $link.flags.into();
+        record.physical_nv_link_count = $link.width.into();
+        (record.port_dev0, record.port_dev1) = ($ports, $ports);
+        record.bandwidth = $link.bandwidth / 1000;
+        sink::put(&record);
+    }};
+}
+
 /// Puts a record of each link to another device.
 pub fn peers(agent: &Agent) {
     for link in links(agent, LinkKind::PEER) {
         let Ok(peer) = describe::<Agent>(link.peer) else {
             continue;
         };
-        let mut record = NvLink3::blank();
-        record.nvlink_version = link.generation.into();
-        (record.type_dev0, record.type_dev1) = (GPU, GPU);
-        (record.id_dev0, record.id_dev1) = (uuid(agent), uuid(&peer));
-        record.flag = link.flags.into();
-        record.physical_nv_link_count = link.width.into();
-        // CUPTI_NVLINK_INVALID_PORT
-        (record.port_dev0, record.port_dev1) = ([-1; 16], [-1; 16]);
-        record.bandwidth = link.bandwidth / 1000;
-        sink::put(&record);
+        // CUPTI_NVLINK_INVALID_PORT: which ports a link uses is not known.
+        match layout() {
+            Layout::Cuda10 => {
+                put_link!(NvLink3, agent, peer, link, [-1; 16])
+            }
+            Layout::Cuda11 | Layout::Cuda12 => {
+                put_link!(NvLink4, agent, peer, link, [-1; 32])
+            }
+            Layout::Cuda13 => {
+                let ports = vec![u32::MAX; link.width.into()];
+                // A record leads to them for as long as the program keeps it.
+                let ports: &'static [u32] = Box::leak(ports.into_boxed_slice());
+                put_link!(NvLink5, agent, peer, link, ports.as_ptr())
+            }
+        }
     }
 }

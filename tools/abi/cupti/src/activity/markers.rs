@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn both_ends_of_a_range_have_one_number() {
         assert!(sink::register(request, complete));
-        wanted::set(ActivityKind::MARKER, None, true);
+        wanted::set(ActivityKind::MARKER, None, Some(true));
         let mut markers = Markers::default();
         for one in [
             marker(MarkerKind::PUSH, 1, 1),

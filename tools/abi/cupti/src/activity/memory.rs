@@ -3,7 +3,7 @@
 use super::record::{ActivityRecord, Memory};
 use super::sink;
 use crate::objects;
-use gputrail_record::{Allocation, AllocationOperation, Context, ContextId};
+use gputrail_record::{AgentId, Allocation, AllocationOperation, Context, ContextId};
 use gputrail_tool::describe;
 use std::collections::HashMap;
 
@@ -12,6 +12,14 @@ struct Live {
     allocation: Allocation,
     start: u64,
     device: u32,
+}
+
+/// The agent of an allocation: of one of no agent, that of its context.
+pub fn agent_of(one: &Allocation) -> AgentId {
+    if one.agent.is_some() {
+        return one.agent;
+    }
+    describe::<Context>(one.context).map_or(AgentId::NONE, |context| context.agent)
 }
 
 /// The allocations that have not ended, by context and address.
@@ -48,16 +56,10 @@ impl Allocations {
 
 impl Live {
     fn new(one: &Allocation) -> Live {
-        let of_context = || describe::<Context>(one.context).map(|context| context.agent);
-        let agent = if one.agent.is_some() {
-            one.agent
-        } else {
-            of_context().unwrap_or_default()
-        };
         Live {
             allocation: *one,
             start: one.start.0,
-            device: objects::device_of(agent).unwrap_or(u32::MAX),
+            device: objects::device_of(agent_of(one)).unwrap_or(u32::MAX),
         }
     }
 

@@ -3,6 +3,7 @@
 //! A buffer of gputrail is translated on the thread that delivers it ([`translate`]), into the program's buffers ([`sink`]).
 
 mod announce;
+mod created;
 mod directives;
 mod environment;
 mod extension;
@@ -12,19 +13,23 @@ mod markers;
 mod memory;
 mod openacc;
 mod openmp;
+mod order;
 pub mod record;
+mod selected;
 mod service;
 mod sink;
 mod translate;
-mod wanted;
+mod unified;
+pub mod wanted;
 
 pub use kind::ActivityKind;
 #[cfg(test)]
-pub use record::fields;
+pub use record::{Field, fields};
 pub use service::last_words;
 pub use sink::put;
 pub use translate::correlation;
 
+use crate::layout;
 use crate::load::prepared;
 use crate::objects::{self, CUcontext, CUdevice};
 use crate::place::{Place, write_attribute};
@@ -32,7 +37,7 @@ use crate::result::{Answer, CUptiResult, api};
 use crate::with_gputrail;
 use core::ffi::c_int;
 use gputrail_abi::lock;
-use gputrail_record::{AgentKind, ExternalId, ExternalKind, UnifiedMemoryCounterKind};
+use gputrail_record::{AgentKind, ExternalId, ExternalKind};
 use gputrail_tool::{self as tool, Attributes, ThreadIds, external};
 use sink::{Complete, Request};
 use std::ptr::NonNull;
@@ -127,11 +132,13 @@ pub unsafe extern "C" fn cuptiActivityGetNextRecord(
         let place = unsafe { Place::new(record) }?;
         let buffer = NonNull::new(buffer).ok_or(CUptiResult::INVALID_PARAMETER)?;
         let previous = place.get();
+        let layout = layout::layout();
         let bytes_of = |at: usize| {
             let whole = at.is_multiple_of(sink::ALIGNMENT) && size.saturating_sub(at) >= 8;
             // SAFETY: within the buffer, where a record begins with its kind.
             let kind = whole.then(|| unsafe { buffer.add(at).cast::<u32>().read_unaligned() })?;
-            record::size_of_kind(ActivityKind(kind)).filter(|bytes| size - at >= *bytes)
+            let bytes = record::size_of_kind(ActivityKind(kind), layout);
+            bytes.filter(|bytes| size - at >= *bytes)
         };
         let next = if previous.is_null() {
             0
@@ -283,63 +290,6 @@ pub extern "C" fn cuptiActivityEnableLatencyTimestamps(enable: u8) -> CUptiResul
     })
 }
 
-/// `CUpti_ActivityUnifiedMemoryCounterConfig`
-#[derive(Copy, Clone)]
-#[repr(C)]
-pub struct UnifiedMemoryConfig {
-    scope: u32,
-    kind: u32,
-    device: u32,
-    enable: u32,
-}
-
-/// Says which counters of unified memory there are records of.
-///
-/// # Safety
-///
-/// `configs` is null or leads to `count` structures.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiActivityConfigureUnifiedMemoryCounter(
-    configs: *const UnifiedMemoryConfig,
-    count: u32,
-) -> CUptiResult {
-    with_gputrail(|| {
-        if configs.is_null() || !configs.is_aligned() || count == 0 {
-            return Err(CUptiResult::INVALID_PARAMETER);
-        }
-        // SAFETY: `configs` is neither null nor misaligned, and leads to `count` structures, which the program leaves alone
-        // during the call.
-        let configs = unsafe { std::slice::from_raw_parts(configs, count as usize) };
-        let known = |config: &UnifiedMemoryConfig| {
-            matches!(config.scope, 1 | 2) && matches!(config.kind, 1..=8) && config.enable <= 1
-        };
-        if !configs.iter().all(known) {
-            return Err(CUptiResult::INVALID_PARAMETER);
-        }
-        for config in configs {
-            // CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_SCOPE_PROCESS_SINGLE_DEVICE
-            let agent = match config.scope {
-                1 => {
-                    let device = config.device as CUdevice;
-                    Some(objects::agent(device).map_err(|_| CUptiResult::INVALID_PARAMETER)?)
-                }
-                _ => None,
-            };
-            // Migrations are copies of gputrail's, which are told with the kind.
-            if let 3..=7 = config.kind {
-                let counter = UnifiedMemoryCounterKind(config.kind as u8);
-                tool::configure_unified_memory(agent, counter, config.enable == 1).map_err(
-                    |error| match error.status {
-                        tool::Status::ATTRIBUTES_LOCKED => CUptiResult::UM_PROFILING_NOT_SUPPORTED,
-                        _ => error.into(),
-                    },
-                )?;
-            }
-        }
-        Ok(())
-    })
-}
-
 /// `CUpti_ActivityAutoBoostState`
 #[repr(C)]
 pub struct AutoBoostState {
@@ -452,6 +402,7 @@ pub extern "C" fn cuptiFinalize() -> CUptiResult {
         crate::callback::finish();
         service::finish();
         sink::reset();
+        crate::timestamp::finish();
         Ok(())
     })
 }

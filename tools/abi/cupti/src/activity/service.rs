@@ -2,7 +2,8 @@
 
 use super::kind::ActivityKind;
 use super::translate::Translator;
-use super::{announce, directives, extension, sink, wanted};
+use super::{announce, created, directives, extension, selected, sink, wanted};
+use crate::objects;
 use crate::result::{Answer, CUptiResult};
 use gputrail_abi::lock;
 use gputrail_buffer::QueuePlace;
@@ -16,7 +17,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// The kinds of gputrail's records, each with the kinds of CUPTI's that are made from it. Those of calls come first: external
 /// ids need them.
-const SOURCES: [(Kind, &[ActivityKind]); 12] = [
+const SOURCES: [(Kind, &[ActivityKind]); 13] = [
     (Kind::API, &[ActivityKind::DRIVER, ActivityKind::RUNTIME]),
     (
         Kind::KERNEL_DISPATCH,
@@ -35,12 +36,15 @@ const SOURCES: [(Kind, &[ActivityKind]); 12] = [
         ],
     ),
     (Kind::MEMORY_SET, &[ActivityKind::MEMSET]),
-    (Kind::MEMORY_ALLOCATION, &[ActivityKind::MEMORY]),
+    (
+        Kind::MEMORY_ALLOCATION,
+        &[ActivityKind::MEMORY, ActivityKind::MEMORY2],
+    ),
     (
         Kind::SYNCHRONIZATION,
         &[ActivityKind::SYNCHRONIZATION, ActivityKind::CUDA_EVENT],
     ),
-    (Kind::OVERHEAD, &[ActivityKind::OVERHEAD]),
+    (Kind::OVERHEAD, &[ActivityKind::OVERHEAD, ActivityKind::JIT]),
     (
         Kind::MARKER,
         &[ActivityKind::MARKER, ActivityKind::MARKER_DATA],
@@ -51,6 +55,8 @@ const SOURCES: [(Kind, &[ActivityKind]); 12] = [
         &[ActivityKind::UNIFIED_MEMORY_COUNTER],
     ),
     (Kind::PREEMPTION, &[ActivityKind::PREEMPTION]),
+    // Whether a call of OpenCL waits for its work decides as which one of the runtime it appears.
+    (Kind::ARGUMENTS, &[ActivityKind::RUNTIME]),
 ];
 
 /// Kinds whose records are made from what the process knows, without records of gputrail's.
@@ -96,9 +102,14 @@ pub fn existing() -> Option<Arc<Service>> {
 /// Ends the service. What has been recorded is delivered.
 pub fn finish() {
     let service = lock(&SERVICE).take();
-    drop(service);
+    if let Some(service) = service {
+        let translator = service.translator.clone();
+        drop(service);
+        lock(&translator).flush(false);
+    }
     wanted::forget();
     announce::forget();
+    created::finish();
 }
 
 /// Enables or disables a kind, in one context or in all.
@@ -130,6 +141,14 @@ pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer
         return Ok(());
     }
     service()?.enable(kind, within, on)
+}
+
+/// Changes with `change` what is recorded of calls.
+pub fn update(change: impl FnOnce()) -> Answer {
+    let service = service()?;
+    let _enabling = lock(&service.enabling);
+    change();
+    service.apply(&wanted::enabled().unwrap_or_default())
 }
 
 impl Service {
@@ -166,10 +185,17 @@ impl Service {
         if !on && wanted::is_anywhere(kind) {
             // What has been recorded is told as long as its kind is wanted.
             let _ = self.buffer.flush();
+            lock(&self.translator).flush(false);
+        }
+        if on && kind == ActivityKind::STREAM {
+            created::watch()?;
         }
         let _enabling = lock(&self.enabling);
+        if within.is_none() {
+            selected::forget(kind);
+        }
         // A kind is wanted before records of it come.
-        let enabled = wanted::set(kind, within, on);
+        let (enabled, _) = wanted::set(kind, within, Some(on));
         self.apply(&enabled)?;
         if let Some(context) = within {
             let of_contexts = |(source, of): &(Kind, &[ActivityKind])| {
@@ -189,7 +215,7 @@ impl Service {
     /// Switches the kinds of gputrail's records.
     fn apply(&self, enabled: &wanted::Enabled) -> Answer {
         let is_on = |kinds: &[ActivityKind]| kinds.iter().any(|kind| enabled.has(*kind));
-        let calls = is_on(SOURCES[0].1);
+        let calls = selected::has_calls();
         let external = calls && is_on(&[ActivityKind::EXTERNAL_CORRELATION]);
         let switch = |kind, on| self.context.enable_kind(&self.buffer, kind, on);
         if !external {
@@ -197,6 +223,9 @@ impl Service {
         }
         for (kind, of) in SOURCES {
             let on = match kind {
+                Kind::ARGUMENTS => is_on(of) || selected::has_functions(),
+                Kind::API => calls,
+                Kind::ARGUMENTS => is_on(of) || selected::has_functions(),
                 // Records of these are told apart by the records that they belong to.
                 Kind::CHILD_KERNEL => of.iter().any(|kind| wanted::is_anywhere(*kind)),
                 _ => is_on(of),
@@ -240,6 +269,10 @@ pub fn flush(forced: bool) -> Answer {
         service.flush(forced)?;
     }
     extension::flush(forced);
+    if wanted::is_anywhere(ActivityKind::DEVICE) {
+        // Devices are there before the program has used one. At the end of the program gputrail may have ended.
+        let _ = objects::any_agents();
+    }
     announce::new_objects(wanted::anywhere(), true);
     sink::flush();
     Ok(())
@@ -248,6 +281,9 @@ pub fn flush(forced: bool) -> Answer {
 /// Puts what only gputrail knows into the program's buffer, which the program flushes: gputrail ends before.
 pub fn last_words() {
     if sink::is_registered() {
+        if let Some(service) = existing() {
+            lock(&service.translator).flush(false);
+        }
         extension::flush(false);
         announce::new_objects(wanted::anywhere(), true);
     }

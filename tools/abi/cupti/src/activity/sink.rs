@@ -2,6 +2,8 @@
 //! or flushed.
 
 use super::record::ActivityRecord;
+use crate::clock;
+use crate::layout::layout;
 use crate::load::callee;
 use crate::objects::CUcontext;
 use gputrail_abi::lock;
@@ -72,13 +74,19 @@ pub fn is_within() -> bool {
     WITHIN.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Puts a record into the program's buffer. A record for which there is no room is counted. Called from any thread, but not
+/// Puts a record into the program's buffer, in the library's layout and its clock. A record for which there is no room is counted. Called from any thread, but not
 /// from within the program's functions, where it is dropped.
 pub fn put<R: ActivityRecord>(record: &R) {
+    let mut record = *record;
+    let words = (&raw mut record).cast::<u64>();
+    for place in R::TIMES {
+        // SAFETY: a word of the structure, whose words are aligned.
+        unsafe { *words.add(*place) = clock::told(*words.add(*place)) };
+    }
+    // No structure is shorter than what is written of it.
+    let size = R::BYTES[layout() as usize].min(size_of::<R>());
     // SAFETY: a structure without padding bytes.
-    let bytes = unsafe {
-        core::slice::from_raw_parts(core::ptr::from_ref(record).cast::<u8>(), size_of::<R>())
-    };
+    let bytes = unsafe { core::slice::from_raw_parts(words.cast::<u8>(), size) };
     if is_within() || !lock(&STATE).put(bytes) {
         DROPPED.fetch_add(1, Ordering::Relaxed);
     }

@@ -4,20 +4,26 @@ use super::announce;
 use super::environment::Environments;
 use super::kind::ActivityKind;
 use super::markers::Markers;
-use super::memory::Allocations;
-use super::record::{self, ActivityRecord, CdpKernel, Kernel4, object};
+use super::memory::{self, Allocations};
+use super::order::Order;
+use super::record::{self, ActivityRecord, CdpKernel, Kernel, object};
+use super::selected;
 use super::sink;
+use super::unified;
 use super::wanted::{self, is_anywhere, is_in};
+use crate::domain::{self, CallbackDomain};
 use crate::objects::{self, stream_id};
-use crate::{callback, text};
+use crate::{cuda, text};
 use core::ffi::c_char;
+use gputrail_abi::calls::Arguments;
 use gputrail_record::{
-    AgentId, Allocation, Api, ChildKernel, CorrelationId, Environment, ExternalCorrelation, Header,
-    KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind, MemorySet, Nanos, Overhead,
-    OverheadKind, Preemption, RecordRef, Synchronization, SynchronizationType, TransferKind,
-    Unfinished, UnifiedMemoryCounter, WorkHeader, WorkId,
+    AgentId, Allocation, AllocationOperation, Api, ChildKernel, CorrelationId, Domain, Environment,
+    ExternalCorrelation, Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind,
+    MemorySet, Nanos, Overhead, OverheadKind, Preemption, RecordRef, Synchronization,
+    SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
+    WorkHeader, WorkId,
 };
-use gputrail_tool::{Batch, WorkTimes};
+use gputrail_tool::{Batch, WorkTimes, arguments_of_record};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,6 +42,9 @@ pub struct Translator {
     allocations: Allocations,
     markers: Markers,
     environments: Environments,
+    order: Order,
+    /// The arguments of a call whose record comes next.
+    arguments: Option<(CorrelationId, Arguments)>,
 }
 
 /// The low half of a correlation id, as callbacks have it too.
@@ -59,7 +68,11 @@ impl Translator {
             return;
         }
         match record.kind() {
-            Kind::API => each(record, |call: &Api| put_call(call)),
+            Kind::ARGUMENTS => self.keep_arguments(record),
+            Kind::API => each(record, |call: &Api| {
+                self.call(call);
+                self.order.called(call.correlation);
+            }),
             Kind::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
                 self.kernel(kernel, times(record))
             }),
@@ -68,16 +81,20 @@ impl Translator {
             }
             Kind::MEMORY_SET => each(record, |set: &MemorySet| self.set(set, times(record))),
             Kind::MEMORY_ALLOCATION => each(record, |one: &Allocation| {
+                self.memory(one);
                 if is_in(ActivityKind::MEMORY, one.context) {
                     self.allocations.add(one);
                 }
             }),
-            Kind::SYNCHRONIZATION => each(record, |one: &Synchronization| put_wait(one)),
+            Kind::SYNCHRONIZATION => each(record, |one: &Synchronization| self.wait(one)),
             Kind::CHILD_KERNEL => each(record, |child: &ChildKernel| {
                 self.children.insert(child.work, *child);
             }),
             Kind::EXTERNAL_CORRELATION => each(record, put_external),
-            Kind::OVERHEAD => each(record, |overhead: &Overhead| put_overhead(overhead)),
+            Kind::OVERHEAD => each(record, |overhead: &Overhead| {
+                put_overhead(overhead);
+                self.compilation(overhead);
+            }),
             Kind::MARKER => each(record, |marker: &Marker| self.markers.put(marker)),
             Kind::ENVIRONMENT => each(record, |reading: &Environment| {
                 if is_anywhere(ActivityKind::ENVIRONMENT) {
@@ -89,6 +106,64 @@ impl Translator {
             }),
             Kind::PREEMPTION => each(record, |one: &Preemption| put_preemption(one)),
             _ => {}
+        }
+    }
+
+    /// Keeps the arguments of the call whose record comes next.
+    fn keep_arguments(&mut self, record: RecordRef<'_>) {
+        self.arguments = None;
+        let Some(head) = record.read::<gputrail_record::Arguments>() else {
+            return;
+        };
+        let shown = cuda::shown(CallbackDomain::RUNTIME_API, head.operation);
+        if let (Some(shown), Ok(kept)) = (shown, arguments_of_record(record)) {
+            let values = shown.recorded(kept.map(|one| (one.name(), one.value())));
+            self.arguments = Some((head.correlation, values));
+        }
+    }
+
+    /// Calls of OpenCL are the driver's, under gputrail's ids, and the runtime's, where it has a function that does the same. Those of
+    /// the simulated GPU's runtime are the runtime's, under gputrail's ids.
+    fn call(&mut self, call: &Api) {
+        announce::thread(call.thread);
+        let own = match call.operation.domain {
+            Domain::OPENCL => ActivityKind::DRIVER,
+            Domain::SIM => ActivityKind::RUNTIME,
+            _ => return,
+        };
+        let kept = self.arguments.take();
+        let kept = kept.filter(|(correlation, _)| *correlation == call.correlation);
+        let kept = kept.map(|(_, arguments)| arguments);
+        // The id of the call in an API of CUDA, if it has one.
+        let id_in = |domain| {
+            let shown = cuda::shown(domain, call.operation)?;
+            let arguments = kept.unwrap_or_else(|| shown.recorded(std::iter::empty()));
+            Some(shown.id(&arguments))
+        };
+        let id = domain::FIRST + u32::from(call.operation.number);
+        if own == ActivityKind::RUNTIME {
+            if selected::is_wanted(own, id) {
+                put_api(call, own, id, call.return_code as u32);
+            }
+            return;
+        }
+        let (status, driver) = (
+            cuda::status(call.return_code),
+            id_in(CallbackDomain::DRIVER_API),
+        );
+        let choice = driver.and_then(|id| selected::choice(own, id));
+        match driver.filter(|_| choice == Some(true)) {
+            // Who has asked for a function of the driver gets it under that id.
+            Some(id) => put_api(call, own, id, status),
+            None if choice.is_none() && selected::is_wanted(own, id) => {
+                put_api(call, own, id, call.return_code as u32);
+            }
+            None => {}
+        }
+        if let Some(id) = id_in(CallbackDomain::RUNTIME_API)
+            && selected::is_wanted(ActivityKind::RUNTIME, id)
+        {
+            put_api(call, ActivityKind::RUNTIME, id, status);
         }
     }
 
@@ -121,7 +196,7 @@ impl Translator {
     }
 
     fn dispatch(&mut self, kind: ActivityKind, kernel: &KernelDispatch, times: WorkTimes) {
-        let mut record = Kernel4::blank();
+        let mut record = Kernel::blank();
         let work = &kernel.work;
         record.kind = kind.0;
         record.cache_config = kernel.cache_requested & 0xf | kernel.cache_executed << 4;
@@ -139,6 +214,7 @@ impl Translator {
         record.dynamic_shared_memory = signed(kernel.dynamic_local_memory);
         record.local_memory_per_thread = kernel.private_memory;
         record.local_memory_total = kernel.private_memory_total.try_into().unwrap_or(u32::MAX);
+        record.local_memory_total_v2 = kernel.private_memory_total;
         record.correlation_id = correlation(work.correlation);
         record.grid_id = kernel.grid_id;
         record.name = name(kernel);
@@ -150,7 +226,7 @@ impl Translator {
             _ => 0,
         };
         record.shared_memory_executed = kernel.executed_local_memory;
-        sink::put(&record);
+        self.order.put(work.correlation, record);
     }
 
     fn child(&mut self, kernel: &KernelDispatch, times: WorkTimes, child: &ChildKernel) {
@@ -180,7 +256,7 @@ impl Translator {
             record.parent_block_z,
         ] = child.parent_workgroup;
         record.name = name(kernel);
-        sink::put(&record);
+        self.order.put(work.correlation, record);
     }
 
     fn copy(&mut self, copy: &MemoryCopy, times: WorkTimes) {
@@ -216,7 +292,7 @@ impl Translator {
             record.src_context_id = copy.source_context.0;
             record.dst_context_id = copy.destination_context.0;
             record.correlation_id = correlation(work.correlation);
-            sink::put(&record);
+            self.order.put(work.correlation, record);
         } else if is_in(ActivityKind::MEMCPY, work.context) {
             let mut record = record::Memcpy::blank();
             (record.copy_kind, record.flags) = (kind, flags);
@@ -228,7 +304,8 @@ impl Translator {
             record.context_id = work.context.0;
             record.stream_id = stream_id(work.stream, work.queue);
             record.correlation_id = correlation(work.correlation);
-            sink::put(&record);
+            record.copy_count = 1;
+            self.order.put(work.correlation, record);
         }
     }
 
@@ -237,20 +314,26 @@ impl Translator {
         if !is_anywhere(ActivityKind::UNIFIED_MEMORY_COUNTER) {
             return;
         }
-        let mut record = record::UnifiedMemoryCounter2::blank();
         // CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD, _DTOH, _DTOD
-        record.counter_kind = match copy.transfer {
+        let kind = match copy.transfer {
             TransferKind::HOST_TO_DEVICE => 1,
             TransferKind::DEVICE_TO_HOST => 2,
             _ => 8,
         };
+        let (source, destination) = (copy.source_agent, copy.destination_agent);
+        if !unified::is_enabled(kind, [source, destination]) {
+            return;
+        }
+        let mut record = record::UnifiedMemoryCounter::blank();
+        record.counter_kind = kind;
         record.value = copy.bytes;
         (record.start, record.end) = (times.start.0, times.end.0);
         record.address = copy.source_address;
-        record.src_id = self.device(copy.source_agent);
-        record.dst_id = self.device(copy.destination_agent);
+        (record.src_id, record.dst_id) = (self.device(source), self.device(destination));
         record.stream_id = stream_id(copy.work.stream, copy.work.queue);
         record.process_id = std::process::id();
+        // Pages move since somebody accesses them: CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_COHERENCE
+        record.flags = 2;
         sink::put(&record);
     }
 
@@ -269,27 +352,118 @@ impl Translator {
         // CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC
         record.flags = u16::from(is_asynchronous(set.header));
         record.memory_kind = set.memory.0.into();
-        sink::put(&record);
+        self.order.put(work.correlation, record);
     }
 
     fn counter(&mut self, counter: &UnifiedMemoryCounter) {
         if !is_anywhere(ActivityKind::UNIFIED_MEMORY_COUNTER) {
             return;
         }
-        let mut record = record::UnifiedMemoryCounter2::blank();
+        let mut record = record::UnifiedMemoryCounter::blank();
         record.counter_kind = counter.what.0.into();
-        record.value = counter.value;
+        record.value = match counter.what {
+            UnifiedMemoryCounterKind::HOST_PAGE_FAULT => unified::program_counter(),
+            _ => counter.value,
+        };
         (record.start, record.end) = (counter.start.0, counter.end.0);
         record.address = counter.address;
         record.src_id = self.device(counter.source_agent);
         record.dst_id = self.device(counter.destination_agent);
+        if counter.what == UnifiedMemoryCounterKind::THRASHING {
+            // The devices that access the memory by turns; the host has no number.
+            let devices = [record.src_id, record.dst_id];
+            let devices = devices.into_iter().filter(|device| *device != INVALID);
+            (record.src_id, record.dst_id) = (0, INVALID);
+            for device in devices {
+                record.src_id |= device;
+                if let Some(bits) = record.processors.get_mut(device as usize / 64) {
+                    *bits |= 1 << (device % 64);
+                }
+            }
+        }
         record.process_id = std::process::id();
         record.flags = counter.flags;
         sink::put(&record);
     }
 
+    /// A wait of the host, or a marker in a queue, which is an event.
+    fn wait(&mut self, one: &Synchronization) {
+        let work: &WorkHeader = &one.work;
+        let stream = stream_id(work.stream, work.queue);
+        match one.what {
+            SynchronizationType(what @ 1..=4)
+                if is_in(ActivityKind::SYNCHRONIZATION, work.context) =>
+            {
+                let mut record = record::Synchronization::blank();
+                record.r#type = what.into();
+                (record.start, record.end) = (work.enqueued.0, one.end.0);
+                record.correlation_id = correlation(work.correlation);
+                record.context_id = work.context.0;
+                record.stream_id = if stream == 0 { INVALID } else { stream };
+                record.cuda_event_id = if one.event.is_some() {
+                    one.event.0
+                } else {
+                    INVALID
+                };
+                self.order.put(work.correlation, record);
+            }
+            SynchronizationType::MARKER if is_in(ActivityKind::CUDA_EVENT, work.context) => {
+                let mut record = record::CudaEvent::blank();
+                record.correlation_id = correlation(work.correlation);
+                (record.context_id, record.stream_id) = (work.context.0, stream);
+                record.event_id = one.event.0;
+                record.device_id = self.device(work.agent);
+                self.order.put(work.correlation, record);
+            }
+            _ => {}
+        }
+    }
+
+    /// An allocation or a release, each a record of its own.
+    fn memory(&mut self, one: &Allocation) {
+        // CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION, _RELEASE
+        let operation = match one.operation {
+            AllocationOperation::ALLOCATE => 1,
+            AllocationOperation::FREE => 2,
+            _ => return,
+        };
+        if !is_in(ActivityKind::MEMORY2, one.context) {
+            return;
+        }
+        let mut record = record::Memory2::blank();
+        record.memory_operation_type = operation;
+        record.memory_kind = one.memory.0.into();
+        record.correlation_id = correlation(one.correlation);
+        (record.address, record.bytes) = (one.address, one.bytes);
+        record.timestamp = one.start.0;
+        record.process_id = std::process::id();
+        record.device_id = self.device(memory::agent_of(one));
+        record.context_id = one.context.0;
+        record.stream_id = INVALID;
+        self.order.put(one.correlation, record);
+    }
+
+    /// A program is compiled.
+    fn compilation(&mut self, overhead: &Overhead) {
+        let is_compilation = matches!(overhead.what, OverheadKind::COMPILATION | OverheadKind::JIT);
+        if !is_compilation || !is_anywhere(ActivityKind::JIT) {
+            return;
+        }
+        let mut record = record::Jit::blank();
+        // CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN, CUPTI_ACTIVITY_JIT_OPERATION_COMPILE
+        (record.entry_type, record.operation_type) = (1, 3);
+        record.device_id = self.device(overhead.agent);
+        (record.start, record.end) = (overhead.start.0, overhead.end.0);
+        record.correlation_id = correlation(overhead.correlation);
+        record.operation_correlation_id = overhead.correlation.0;
+        record.process_id = std::process::id();
+        record.thread_id = overhead.thread.0;
+        self.order.put(overhead.correlation, record);
+    }
+
     /// Puts what waits for records that belong to it; `all`, also allocations that have not ended.
     pub fn flush(&mut self, all: bool) {
+        self.order.finish();
         self.environments.finish();
         if all {
             self.allocations.finish();
@@ -363,19 +537,15 @@ fn copy_kind(transfer: TransferKind) -> Option<u8> {
     })
 }
 
-fn put_call(call: &Api) {
-    announce::thread(call.thread);
-    let call_of = callback::activity(call.operation);
-    let Some((kind, cbid)) = call_of.filter(|(kind, _)| is_anywhere(*kind)) else {
-        return;
-    };
+/// The record of a call under one id.
+fn put_api(call: &Api, kind: ActivityKind, cbid: u32, status: u32) {
     let mut record = record::Api::blank();
     (record.kind, record.cbid) = (kind.0, cbid);
     (record.start, record.end) = (call.start.0, call.end.0);
     record.process_id = std::process::id();
     record.thread_id = call.thread.0;
     record.correlation_id = correlation(call.correlation);
-    record.return_value = call.return_code as u32;
+    record.return_value = status;
     sink::put(&record);
 }
 
@@ -389,36 +559,6 @@ fn put_external(external: &ExternalCorrelation) {
     record.external_id = external.external.0;
     record.correlation_id = correlation(external.correlation);
     sink::put(&record);
-}
-
-/// A wait of the host, or a marker in a queue, which is an event.
-fn put_wait(one: &Synchronization) {
-    let work: &WorkHeader = &one.work;
-    let stream = stream_id(work.stream, work.queue);
-    match one.what {
-        SynchronizationType(what @ 1..=4) if is_in(ActivityKind::SYNCHRONIZATION, work.context) => {
-            let mut record = record::Synchronization::blank();
-            record.r#type = what.into();
-            (record.start, record.end) = (work.enqueued.0, one.end.0);
-            record.correlation_id = correlation(work.correlation);
-            record.context_id = work.context.0;
-            record.stream_id = if stream == 0 { INVALID } else { stream };
-            record.cuda_event_id = if one.event.is_some() {
-                one.event.0
-            } else {
-                INVALID
-            };
-            sink::put(&record);
-        }
-        SynchronizationType::MARKER if is_in(ActivityKind::CUDA_EVENT, work.context) => {
-            let mut record = record::CudaEvent::blank();
-            record.correlation_id = correlation(work.correlation);
-            (record.context_id, record.stream_id) = (work.context.0, stream);
-            record.event_id = one.event.0;
-            sink::put(&record);
-        }
-        _ => {}
-    }
 }
 
 fn put_overhead(overhead: &Overhead) {

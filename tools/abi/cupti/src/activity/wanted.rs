@@ -29,43 +29,63 @@ impl Enabled {
         let of_context = self.within.get(&(context, kind)).copied();
         of_context.unwrap_or(self.has(kind))
     }
+
+    /// Whether a context has settings of its own.
+    pub fn differs(&self) -> bool {
+        !self.within.is_empty()
+    }
+
+    /// The contexts in which one of the kinds, bits of [`ActivityKind::bit`], is enabled by a setting of their own.
+    pub fn contexts(&self, kinds: u64) -> impl Iterator<Item = ContextId> {
+        let within = self.within.iter();
+        let on = within.filter(move |((_, of), on)| of.bit() & kinds != 0 && **on);
+        on.map(|((context, _), _)| *context)
+    }
 }
 
-fn enabled() -> Option<Arc<Enabled>> {
+/// The kinds that are enabled, if any has been.
+pub fn enabled() -> Option<Arc<Enabled>> {
     ENABLED
         .read()
         .unwrap_or_else(PoisonError::into_inner)
         .clone()
 }
 
-fn store(new: Option<Arc<Enabled>>) {
-    let anywhere = new.as_ref().map_or(0, |new| {
-        let within = new.within.iter().filter(|(_, on)| **on);
-        within.fold(new.everywhere, |all, ((_, kind), _)| all | kind.bit())
-    });
+/// Enables or disables a kind, in one context or everywhere; within a context, `None` returns to the setting of all. What is enabled
+/// then, and the setting before.
+pub fn set(
+    kind: ActivityKind,
+    within: Option<ContextId>,
+    on: Option<bool>,
+) -> (Arc<Enabled>, Option<bool>) {
     let mut place = ENABLED.write().unwrap_or_else(PoisonError::into_inner);
-    *place = new;
-    ANYWHERE.store(anywhere, Ordering::Relaxed);
-}
-
-/// Enables or disables a kind, in one context or everywhere; what is enabled then. Called by one thread at a time.
-pub fn set(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Arc<Enabled> {
-    let mut new = enabled().as_deref().cloned().unwrap_or_default();
-    match within {
-        Some(context) => {
-            new.within.insert((context, kind), on);
+    let mut new = place.as_deref().cloned().unwrap_or_default();
+    let before = match (within, on) {
+        (Some(context), Some(on)) => new.within.insert((context, kind), on),
+        (Some(context), None) => new.within.remove(&(context, kind)),
+        (None, on) => {
+            let before = new.has(kind);
+            if on == Some(true) {
+                new.everywhere |= kind.bit();
+            } else {
+                new.everywhere &= !kind.bit();
+            }
+            Some(before)
         }
-        None if on => new.everywhere |= kind.bit(),
-        None => new.everywhere &= !kind.bit(),
-    }
+    };
+    let of_contexts = new.within.iter().filter(|(_, on)| **on);
+    let anywhere = of_contexts.fold(new.everywhere, |all, ((_, kind), _)| all | kind.bit());
+    ANYWHERE.store(anywhere, Ordering::Relaxed);
     let new = Arc::new(new);
-    store(Some(new.clone()));
-    new
+    *place = Some(new.clone());
+    (new, before)
 }
 
 /// Disables all.
 pub fn forget() {
-    store(None);
+    let mut place = ENABLED.write().unwrap_or_else(PoisonError::into_inner);
+    *place = None;
+    ANYWHERE.store(0, Ordering::Relaxed);
 }
 
 /// The kinds that are enabled anywhere, bits of [`ActivityKind::bit`].

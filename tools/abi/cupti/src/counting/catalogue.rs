@@ -7,8 +7,8 @@ use crate::objects::{self, CUdevice};
 use crate::result::{Answer, CUptiResult};
 use gputrail_abi::lock;
 use gputrail_record::{AgentId, CounterUsage};
+use gputrail_tool::Status;
 use gputrail_tool::counting::{Counter, counters, metric_parts};
-use gputrail_tool::{self as tool, Status};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -188,7 +188,7 @@ pub fn of_device(device: CUdevice) -> Answer<Arc<Family>> {
 
 /// What all devices count.
 pub fn all() -> Answer<Vec<Arc<Family>>> {
-    for agent in tool::agents()? {
+    for agent in objects::any_agents()? {
         of_agent(agent)?;
     }
     Ok(lock(&FAMILIES)

@@ -12,17 +12,19 @@ use crate::kinds::Named;
 use crate::result::Answer;
 use core::ffi::{CStr, c_void};
 use functions::HipFunction;
+pub use gputrail_abi::calls::Arguments;
+use gputrail_abi::calls::Translation;
 use gputrail_abi::{kept, lock};
 use gputrail_record::{Domain, Operation};
 use gputrail_rocprofiler::{
     BufferArgumentVisitor, BufferTracingKind, CallbackArgumentVisitor, CallbackTracingRecord,
     CorrelationId, HIP_RESULT_BYTES, RecordHeader, Status, ThreadId, Timestamp, TracingOperation,
 };
-use gputrail_tool::{Callback, arguments_of_operation, operation_name, operations};
+use gputrail_tool::{Callback, operation_name, operations};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::{LazyLock, Mutex};
-use table::{Length, ROWS, Row, Value};
+use table::{ROWS, Row};
 
 /// The names of the operations of the kinds, by their numbers.
 mod names {
@@ -33,10 +35,6 @@ mod names {
 pub const ARGUMENT_BYTES: usize = 88;
 /// The most calls whose arguments wait for their records.
 const MOST_KEPT: usize = 1 << 16;
-/// The most arguments of a function of OpenCL.
-const MOST_ARGUMENTS: usize = 16;
-/// The most parameters of a function in [`functions`].
-const MOST_PARAMETERS: usize = 11;
 
 /// `hipErrorOutOfMemory`
 const OUT_OF_MEMORY: u64 = 2;
@@ -141,43 +139,6 @@ impl KeptArguments {
     }
 }
 
-/// The values of the arguments of a call, in the order of its function's.
-#[derive(Copy, Clone, Debug)]
-pub struct Arguments([u64; MOST_ARGUMENTS]);
-
-impl Arguments {
-    /// The arguments of the call of a callback.
-    pub fn of(callback: &Callback<'_>) -> Arguments {
-        let mut values = [0; MOST_ARGUMENTS];
-        for (value, argument) in values.iter_mut().zip(callback.arguments()) {
-            *value = argument.value();
-        }
-        Arguments(values)
-    }
-}
-
-/// A value of the table, with the places of the arguments that it names.
-#[derive(Copy, Clone, Debug, Default)]
-enum Source {
-    #[default]
-    Nothing,
-    Number(u64),
-    Argument(usize),
-    Made,
-    /// A place of what the call has made, which this argument is.
-    Same(usize),
-    Element {
-        array: usize,
-        index: usize,
-        length: usize,
-        /// The argument that has the length, in the place of `length`.
-        counted: Option<usize>,
-    },
-    Grid(usize),
-    Block(usize),
-    Pattern,
-}
-
 /// A function of HIP, with its number.
 #[derive(Copy, Clone, Debug)]
 struct Numbered {
@@ -190,88 +151,25 @@ struct Numbered {
 pub struct Shown {
     shown: Numbered,
     blocking: Option<(usize, Numbered)>,
-    sources: [Source; MOST_PARAMETERS],
-    /// The arguments of a launch: the number of dimensions, the global and the local size.
-    range: Option<[usize; 3]>,
-    /// The arguments of a fill: the pattern and its size.
-    pattern: Option<[usize; 2]>,
-    /// The names of its arguments.
-    names: Vec<&'static str>,
+    translation: Translation,
 }
 
 impl Shown {
     fn new(function: Operation, row: &Row) -> Option<Shown> {
-        let names: Vec<&'static str> = arguments_of_operation(function)
-            .take(MOST_ARGUMENTS)
-            .map(|argument| argument.name())
-            .collect();
-        let place = |name: &str| names.iter().position(|one| *one == name);
-        let mut sources = [Source::Nothing; MOST_PARAMETERS];
-        for (source, value) in sources.iter_mut().zip(row.values) {
-            *source = match *value {
-                Value::Of(name) => place(name).map_or(Source::Nothing, Source::Argument),
-                Value::Number(number) => Source::Number(number),
-                Value::Made => Source::Made,
-                Value::Same(name) => place(name).map_or(Source::Nothing, Source::Same),
-                Value::Element(name, index, length) => {
-                    let (length, counted) = match length {
-                        Length::Is(length) => (length, Some(None)),
-                        Length::Of(name) => (0, place(name).map(Some)),
-                    };
-                    match (place(name), counted) {
-                        (Some(array), Some(counted)) => Source::Element {
-                            array,
-                            index,
-                            length,
-                            counted,
-                        },
-                        _ => Source::Nothing,
-                    }
-                }
-                Value::Grid(dimension) => Source::Grid(dimension),
-                Value::Block(dimension) => Source::Block(dimension),
-                Value::Pattern => Source::Pattern,
-            };
-        }
-        let places = |names: &[&str]| -> Option<Vec<usize>> {
-            names.iter().map(|name| place(name)).collect()
-        };
-        let range = places(&["work_dim", "global_work_size", "local_work_size"]);
-        let pattern = places(&["pattern", "pattern_size"]);
-        let blocking = row
-            .blocking
-            .and_then(|(argument, function)| Some((place(argument)?, Numbered::new(function)?)));
+        let translation = Translation::new(function, row.values);
+        let blocking = row.blocking.and_then(|(argument, function)| {
+            Some((translation.place(argument)?, Numbered::new(function)?))
+        });
         Some(Shown {
             shown: Numbered::new(row.shown)?,
             blocking,
-            sources,
-            range: range.and_then(|range| range.try_into().ok()),
-            pattern: pattern.and_then(|pattern| pattern.try_into().ok()),
-            names,
+            translation,
         })
     }
 
     /// The arguments that a record keeps of a call, with their names. Arrays are left out: the call is over.
     pub fn recorded<'a>(&self, kept: impl Iterator<Item = (&'a str, u64)>) -> Arguments {
-        let mut values = [0; MOST_ARGUMENTS];
-        for (name, value) in kept {
-            if let Some(place) = self.names.iter().position(|one| *one == name) {
-                values[place] = value;
-            }
-        }
-        let of_sources = self.sources.iter().filter_map(|source| match source {
-            Source::Element { array, .. } => Some(*array),
-            _ => None,
-        });
-        let of_range = self
-            .range
-            .iter()
-            .flat_map(|[_, grid, block]| [*grid, *block]);
-        let of_pattern = self.pattern.iter().map(|[pattern, _]| *pattern);
-        for array in of_sources.chain(of_range).chain(of_pattern) {
-            values[array] = 0;
-        }
-        Arguments(values)
+        self.translation.recorded(kept)
     }
 
     /// The operations of HIP under which its calls appear: one, or another one for those that wait for their work.
@@ -282,7 +180,7 @@ impl Shown {
 
     fn function(&self, arguments: &Arguments) -> Numbered {
         match self.blocking {
-            Some((argument, blocking)) if arguments.0[argument] != 0 => blocking,
+            Some((argument, blocking)) if arguments.at(argument) != 0 => blocking,
             _ => self.shown,
         }
     }
@@ -302,90 +200,14 @@ impl Shown {
     /// Puts what a call has returned, at its exit.
     pub fn put_result(&self, arguments: &Arguments, callback: &Callback<'_>, data: &mut HipData) {
         data.result[0] = callback.return_code().map_or(0, error_of);
-        let same = self.sources.iter().find_map(|source| match source {
-            Source::Same(place) => Some(arguments.0[*place]),
-            _ => None,
-        });
-        data.made = same.or_else(|| callback.return_value()).unwrap_or(0);
+        data.made = self.translation.made(arguments, callback);
     }
 
     fn put_values(&self, arguments: &Arguments, made: u64, to: &mut [u64; ARGUMENT_BYTES / 8]) {
-        let function = self.function(arguments).function;
-        for ((place, parameter), source) in function.places().zip(&self.sources) {
-            let value = self.value(source, arguments, made);
-            let word = &mut to[place / 8];
-            if parameter.of.bytes == 8 {
-                *word = value;
-            } else {
-                let shift = place % 8 * 8;
-                *word = *word & !(0xffff_ffff << shift) | (value & 0xffff_ffff) << shift;
-            }
-        }
+        let parameters = self.function(arguments).function.parameters.iter();
+        let bytes = parameters.map(|parameter| parameter.of.bytes);
+        self.translation.put(bytes, arguments, made, to);
     }
-
-    fn value(&self, source: &Source, arguments: &Arguments, made: u64) -> u64 {
-        let of = |place: usize| arguments.0[place];
-        match *source {
-            Source::Nothing => 0,
-            Source::Number(number) => number,
-            Source::Argument(place) => of(place),
-            Source::Made | Source::Same(_) => made,
-            Source::Element {
-                array,
-                index,
-                length,
-                counted,
-            } => {
-                let length = counted.map_or(length, |counted| of(counted) as usize);
-                element(of(array), length, index).unwrap_or(0)
-            }
-            Source::Grid(dimension) => {
-                let (grid, block) = self.sizes(arguments, dimension);
-                grid.div_ceil(block)
-            }
-            Source::Block(dimension) => self.sizes(arguments, dimension).1,
-            Source::Pattern => self.pattern.map_or(0, |[pattern, size]| {
-                // A word of a pattern that is as large; otherwise its first byte.
-                match (of(pattern), of(size)) {
-                    (0, _) | (_, 0) => 0,
-                    // SAFETY: the program gives as many bytes as it says.
-                    (from, 4..) => u64::from(unsafe {
-                        core::ptr::with_exposed_provenance::<u32>(from as usize).read_unaligned()
-                    }),
-                    // SAFETY: as above, and there is one at least.
-                    (from, _) => u64::from(unsafe {
-                        core::ptr::with_exposed_provenance::<u8>(from as usize).read()
-                    }),
-                }
-            }),
-        }
-    }
-
-    /// The work-items of a launch and of its workgroups in a dimension: 1 where nothing is given.
-    fn sizes(&self, arguments: &Arguments, dimension: usize) -> (u64, u64) {
-        let Some([dimensions, grid, block]) = self.range else {
-            return (1, 1);
-        };
-        let dimensions = match arguments.0[dimensions] {
-            dimensions @ 1..=3 => dimensions as usize,
-            _ => 0,
-        };
-        let size = |array: usize| {
-            let size = element(arguments.0[array], dimensions, dimension);
-            size.filter(|size| *size != 0).unwrap_or(1)
-        };
-        (size(grid), size(block))
-    }
-}
-
-/// An element of an array of words that the program gave for a call; none if the array is null or too short.
-fn element(array: u64, length: usize, index: usize) -> Option<u64> {
-    if array == 0 || index >= length {
-        return None;
-    }
-    let array = core::ptr::with_exposed_provenance::<u64>(array as usize);
-    // SAFETY: the program gives an array with as many words as it says, which the runtime reads during the call.
-    Some(unsafe { array.add(index).read_unaligned() })
 }
 
 impl Numbered {

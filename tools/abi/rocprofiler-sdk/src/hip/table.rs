@@ -9,36 +9,7 @@
 //! numbers in HIP, and are 0 here. A list of events is its first one.
 
 use super::functions::*;
-
-/// A value for a parameter.
-#[derive(Copy, Clone, Debug)]
-pub enum Value {
-    /// The argument with this name.
-    Of(&'static str),
-    /// A number.
-    Number(u64),
-    /// The place of what the call has made.
-    Made,
-    /// A place of what the call has made, which is this argument.
-    Same(&'static str),
-    /// An element of an array of words, whose length an argument has, or is this.
-    Element(&'static str, usize, Length),
-    /// Workgroups in a dimension.
-    Grid(usize),
-    /// Work-items of a workgroup in a dimension.
-    Block(usize),
-    /// The first bytes of the pattern of a fill.
-    Pattern,
-}
-
-/// The length of an array.
-#[derive(Copy, Clone, Debug)]
-pub enum Length {
-    /// A number.
-    Is(usize),
-    /// That of an argument.
-    Of(&'static str),
-}
+use gputrail_abi::calls::{Length, Value};
 
 use Value::{Block, Element, Grid, Made, Number, Of, Pattern, Same};
 

@@ -23,19 +23,19 @@
 //! `ROCPROFILER_PC_SAMPLING_BETA_ENABLED` is not needed. Intervals in time are microseconds, as AMD's
 //! library takes them. `flags` has no effect. What a sample does
 //! not tell is 0. Dropped samples are in the drops of the buffer. On processors, `code_object_id` is that of the file in which the
-//! runtime has the kernel; no callback on code objects tells of it.
+//! runtime has the kernel; callbacks on code objects tell of it before the first sample of it is delivered.
 
 mod claims;
 
 use crate::context::{self, AgentService, Context};
 use crate::result::{Answer, api};
-use crate::{agents, buffer, counting, known, load};
+use crate::{agents, buffer, counting, known, load, objects};
 use claims::Claim;
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_abi::{contained, kept, lock};
 use gputrail_record::{
-    HostTrapSample, InvalidSample, Kind, RecordRef, SamplingMethod, SamplingTotals, SamplingUnit,
-    StochasticSample,
+    CodeObjectId, HostTrapSample, InvalidSample, Kind, RecordRef, SamplingMethod, SamplingTotals,
+    SamplingUnit, StochasticSample,
 };
 use gputrail_rocprofiler::*;
 use gputrail_tool::sampling::{Configuration, Deliver, Request, configurations};
@@ -100,6 +100,14 @@ impl Sampling {
         };
         let client = to.clone();
         let new = tool::Buffer::new(options, move |batch: Batch<'_>| {
+            let mut code = Vec::new();
+            let of = batch.records().filter_map(sampled_code);
+            of.for_each(|id| {
+                if !code.contains(&id) {
+                    code.push(id);
+                }
+            });
+            objects::sampled(&code);
             batch.records().for_each(|one| put(&client, one));
         });
         let new = Arc::new(new.map_err(|_| Status::ERROR_OUT_OF_RESOURCES)?);
@@ -283,6 +291,18 @@ fn configure(
         *current = Some(sampling);
     }
     Ok(())
+}
+
+/// The code object that a sample is in.
+fn sampled_code(record: RecordRef<'_>) -> Option<CodeObjectId> {
+    let host_trap = record.get::<HostTrapSample>();
+    let place = host_trap.or_else(|| {
+        record
+            .get::<StochasticSample>()
+            .map(StochasticSample::place)
+    });
+    let code = place?.code_object;
+    code.is_some().then_some(code)
 }
 
 /// Puts what is made from a record into a client's buffer.

@@ -1,7 +1,16 @@
-/* The types of CUDA that CUPTI is made of, for machines without CUDA's own headers. Where cuda.h is included before
-   cupti.h, its types are used. */
-#ifndef CUPTI_CUDA_H
-#define CUPTI_CUDA_H
+/* The types of CUDA's driver that CUPTI is made of, for machines without CUDA's own headers. If its own cuda.h is behind this one in the
+   search path, that is used. */
+#pragma GCC system_header
+#ifdef __has_include_next
+#if __has_include_next(<cuda.h>)
+#include_next <cuda.h>
+#endif
+#endif
+
+#ifndef GPUTRAIL_CUDA_H
+#define GPUTRAIL_CUDA_H
+
+#if !defined(__cuda_cuda_h__) && !defined(CUDA_VERSION)
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,8 +18,6 @@
 #if defined(__cplusplus)
 extern "C" {
 #endif
-
-#if !defined(__cuda_cuda_h__) && !defined(CUDA_VERSION)
 
 /* A device: its number in the order in which the process has come to know its devices, from 0. */
 typedef int CUdevice;
@@ -52,10 +59,25 @@ typedef enum CUgraphNodeType_enum {
     CU_GRAPH_NODE_TYPE_EMPTY = 5
 } CUgraphNodeType;
 
-#endif
+typedef unsigned long long CUdeviceptr;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUevent_st *CUevent;
+typedef struct CUaccessPolicyWindow_st CUaccessPolicyWindow;
+typedef void (*CUhostFn)(void *userData);
+
+/* Statuses of the driver, as far as calls of OpenCL have them. */
+typedef enum cudaError_enum {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_INVALID_VALUE = 1,
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_UNKNOWN = 999
+} CUresult;
 
 #if defined(__cplusplus)
 }
+#endif
+
 #endif
 
 #endif

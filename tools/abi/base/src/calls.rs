@@ -1,0 +1,268 @@
+//! Calls of OpenCL, and of the simulated GPU's runtime, as calls of a function of another API that does the same: the values of its
+//! parameters come from the arguments of the call.
+
+use gputrail_record::Operation;
+use gputrail_tool::{Callback, arguments_of_operation};
+
+/// The most arguments of a function of OpenCL.
+const MOST_ARGUMENTS: usize = 16;
+
+/// A value for a parameter.
+#[derive(Copy, Clone, Debug)]
+pub enum Value {
+    /// The argument with this name.
+    Of(&'static str),
+    /// A number.
+    Number(u64),
+    /// The place of what the call has made.
+    Made,
+    /// A place of what the call has made, which is this argument.
+    Same(&'static str),
+    /// An element of an array of words, whose length an argument has, or is this.
+    Element(&'static str, usize, Length),
+    /// Workgroups in a dimension.
+    Grid(usize),
+    /// Work-items of a workgroup in a dimension.
+    Block(usize),
+    /// The first bytes of the pattern of a fill.
+    Pattern,
+}
+
+/// The length of an array.
+#[derive(Copy, Clone, Debug)]
+pub enum Length {
+    /// A number.
+    Is(usize),
+    /// That of an argument.
+    Of(&'static str),
+}
+
+/// The values of the arguments of a call, in the order of its function's.
+#[derive(Copy, Clone, Debug)]
+pub struct Arguments([u64; MOST_ARGUMENTS]);
+
+impl Arguments {
+    /// The arguments of the call of a callback.
+    pub fn of(callback: &Callback<'_>) -> Arguments {
+        let mut values = [0; MOST_ARGUMENTS];
+        for (value, argument) in values.iter_mut().zip(callback.arguments()) {
+            *value = argument.value();
+        }
+        Arguments(values)
+    }
+
+    /// The value at a place.
+    pub fn at(&self, place: usize) -> u64 {
+        self.0.get(place).copied().unwrap_or(0)
+    }
+}
+
+/// A [`Value`] with the places of the arguments that it names.
+#[derive(Copy, Clone, Debug)]
+enum Source {
+    Nothing,
+    Number(u64),
+    Argument(usize),
+    Made,
+    /// A place of what the call has made, which this argument is.
+    Same(usize),
+    Element {
+        array: usize,
+        index: usize,
+        length: usize,
+        /// The argument that has the length, in the place of `length`.
+        counted: Option<usize>,
+    },
+    Grid(usize),
+    Block(usize),
+    Pattern,
+}
+
+/// How the values of a function's parameters come from the arguments of a call.
+#[derive(Debug)]
+pub struct Translation {
+    sources: Vec<Source>,
+    /// The arguments of a launch: the number of dimensions, the global and the local size.
+    range: Option<[usize; 3]>,
+    /// The arguments of a fill: the pattern and its size.
+    pattern: Option<[usize; 2]>,
+    /// The names of the arguments.
+    names: Vec<&'static str>,
+}
+
+impl Translation {
+    /// The translation of the arguments of `function` to `values`.
+    pub fn new(function: Operation, values: &[Value]) -> Translation {
+        let names: Vec<&'static str> = arguments_of_operation(function)
+            .take(MOST_ARGUMENTS)
+            .map(|argument| argument.name())
+            .collect();
+        let place = |name: &str| names.iter().position(|one| *one == name);
+        let sources = values.iter().map(|value| match *value {
+            Value::Of(name) => place(name).map_or(Source::Nothing, Source::Argument),
+            Value::Number(number) => Source::Number(number),
+            Value::Made => Source::Made,
+            Value::Same(name) => place(name).map_or(Source::Nothing, Source::Same),
+            Value::Element(name, index, length) => {
+                let (length, counted) = match length {
+                    Length::Is(length) => (length, Some(None)),
+                    Length::Of(name) => (0, place(name).map(Some)),
+                };
+                match (place(name), counted) {
+                    (Some(array), Some(counted)) => Source::Element {
+                        array,
+                        index,
+                        length,
+                        counted,
+                    },
+                    _ => Source::Nothing,
+                }
+            }
+            Value::Grid(dimension) => Source::Grid(dimension),
+            Value::Block(dimension) => Source::Block(dimension),
+            Value::Pattern => Source::Pattern,
+        });
+        let sources = sources.collect();
+        let range = match ["work_dim", "global_work_size", "local_work_size"].map(place) {
+            [Some(dimensions), Some(grid), Some(block)] => Some([dimensions, grid, block]),
+            _ => None,
+        };
+        let pattern = match ["pattern", "pattern_size"].map(place) {
+            [Some(pattern), Some(size)] => Some([pattern, size]),
+            _ => None,
+        };
+        Translation {
+            sources,
+            range,
+            pattern,
+            names,
+        }
+    }
+
+    /// The place of an argument.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|one| *one == name)
+    }
+
+    /// The arguments that a record keeps of a call, with their names. Arrays are left out: the call is over.
+    pub fn recorded<'a>(&self, kept: impl Iterator<Item = (&'a str, u64)>) -> Arguments {
+        let mut values = [0; MOST_ARGUMENTS];
+        for (name, value) in kept {
+            if let Some(place) = self.place(name) {
+                values[place] = value;
+            }
+        }
+        let of_sources = self.sources.iter().filter_map(|source| match source {
+            Source::Element { array, .. } => Some(*array),
+            _ => None,
+        });
+        let of_range = self
+            .range
+            .iter()
+            .flat_map(|[_, grid, block]| [*grid, *block]);
+        let of_pattern = self.pattern.iter().map(|[pattern, _]| *pattern);
+        for array in of_sources.chain(of_range).chain(of_pattern) {
+            values[array] = 0;
+        }
+        Arguments(values)
+    }
+
+    /// The result of a call at its exit: what it returned, or the argument that it has made something of.
+    pub fn made(&self, arguments: &Arguments, callback: &Callback<'_>) -> u64 {
+        let same = self.sources.iter().find_map(|source| match source {
+            Source::Same(place) => Some(arguments.at(*place)),
+            _ => None,
+        });
+        same.or_else(|| callback.return_value()).unwrap_or(0)
+    }
+
+    /// Puts the values of parameters into words, as C puts the fields of a structure: `parameters` are their bytes, 1, 4 or 8 each.
+    /// `made` is the address of the result. Called during the call: arrays of the program's are read. What has no room is left out.
+    pub fn put(
+        &self,
+        parameters: impl Iterator<Item = usize>,
+        arguments: &Arguments,
+        made: u64,
+        to: &mut [u64],
+    ) {
+        let mut end = 0_usize;
+        for (bytes, source) in parameters.zip(&self.sources) {
+            let place = end.next_multiple_of(bytes);
+            end = place + bytes;
+            let value = self.value(source, arguments, made);
+            let Some(word) = to.get_mut(place / 8) else {
+                return;
+            };
+            let mask = match bytes {
+                8.. => u64::MAX,
+                _ => (1 << (bytes * 8)) - 1,
+            };
+            let shift = place % 8 * 8;
+            *word = *word & !(mask << shift) | (value & mask) << shift;
+        }
+    }
+
+    fn value(&self, source: &Source, arguments: &Arguments, made: u64) -> u64 {
+        let of = |place: usize| arguments.at(place);
+        match *source {
+            Source::Nothing => 0,
+            Source::Number(number) => number,
+            Source::Argument(place) => of(place),
+            Source::Made | Source::Same(_) => made,
+            Source::Element {
+                array,
+                index,
+                length,
+                counted,
+            } => {
+                let length = counted.map_or(length, |counted| of(counted) as usize);
+                element(of(array), length, index).unwrap_or(0)
+            }
+            Source::Grid(dimension) => {
+                let (grid, block) = self.sizes(arguments, dimension);
+                grid.div_ceil(block)
+            }
+            Source::Block(dimension) => self.sizes(arguments, dimension).1,
+            Source::Pattern => self.pattern.map_or(0, |[pattern, size]| {
+                // A word of a pattern that is as large; otherwise its first byte.
+                match (of(pattern), of(size)) {
+                    (0, _) | (_, 0) => 0,
+                    // SAFETY: the program gives as many bytes as it says.
+                    (from, 4..) => u64::from(unsafe {
+                        core::ptr::with_exposed_provenance::<u32>(from as usize).read_unaligned()
+                    }),
+                    // SAFETY: as above, and there is one at least.
+                    (from, _) => u64::from(unsafe {
+                        core::ptr::with_exposed_provenance::<u8>(from as usize).read()
+                    }),
+                }
+            }),
+        }
+    }
+
+    /// The work-items of a launch and of its workgroups in a dimension: 1 where nothing is given.
+    fn sizes(&self, arguments: &Arguments, dimension: usize) -> (u64, u64) {
+        let Some([dimensions, grid, block]) = self.range else {
+            return (1, 1);
+        };
+        let dimensions = match arguments.at(dimensions) {
+            dimensions @ 1..=3 => dimensions as usize,
+            _ => 0,
+        };
+        let size = |array: usize| {
+            let size = element(arguments.at(array), dimensions, dimension);
+            size.filter(|size| *size != 0).unwrap_or(1)
+        };
+        (size(grid), size(block))
+    }
+}
+
+/// An element of an array of words that the program gave for a call; none if the array is null or too short.
+fn element(array: u64, length: usize, index: usize) -> Option<u64> {
+    if array == 0 || index >= length {
+        return None;
+    }
+    let array = core::ptr::with_exposed_provenance::<u64>(array as usize);
+    // SAFETY: the program gives an array with as many words as it says, which the runtime reads during the call.
+    Some(unsafe { array.add(index).read_unaligned() })
+}

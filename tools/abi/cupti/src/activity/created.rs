@@ -1,0 +1,59 @@
+//! The calls that create streams, and queues of runtimes without streams: records of streams have their correlation ids.
+
+use super::translate::correlation;
+use crate::result::{Answer, CUptiResult};
+use gputrail_abi::lock;
+use gputrail_record::{Domain, Queue, Stream};
+use gputrail_tool::{self as tool, Callback, Context, Subscriber};
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// The most streams whose calls are kept.
+const MAX_CALLS: usize = 1 << 16;
+
+/// The calls by the handle of what they created.
+static CALLS: Mutex<Option<HashMap<u64, u32>>> = Mutex::new(None);
+/// Is told of streams, once their kind has been enabled.
+static WATCHING: Mutex<Option<(Subscriber, Context)>> = Mutex::new(None);
+
+/// Keeps the calls that create streams from now on.
+pub fn watch() -> Answer {
+    let mut watching = lock(&WATCHING);
+    if watching.is_some() {
+        return Ok(());
+    }
+    let operation = |name| {
+        let found = tool::operation(Domain::RESOURCE, name);
+        found.ok_or(CUptiResult::NOT_INITIALIZED)
+    };
+    let operations = [operation(c"stream created")?, operation(c"queue created")?];
+    let context = Context::new()?;
+    let subscriber = context.call_back(&operations, |callback: Callback<'_>, _| {
+        let of_stream = callback.record::<Stream>().map(|one| one.handle);
+        let handle = of_stream.or_else(|| callback.record::<Queue>().map(|one| one.handle));
+        let mut calls = lock(&CALLS);
+        let calls = calls.get_or_insert_default();
+        if let Some(handle) = handle
+            && (calls.len() < MAX_CALLS || calls.contains_key(&handle))
+        {
+            calls.insert(handle, correlation(callback.correlation()));
+        }
+    })?;
+    context.start()?;
+    *watching = Some((subscriber, context));
+    Ok(())
+}
+
+/// The call that created the stream with this handle; 0 if it is not known.
+pub fn call_of(handle: u64) -> u32 {
+    let calls = lock(&CALLS);
+    let call = calls.as_ref().and_then(|calls| calls.get(&handle).copied());
+    call.unwrap_or(0)
+}
+
+/// Forgets the calls.
+pub fn finish() {
+    let watching = lock(&WATCHING).take();
+    drop(watching);
+    *lock(&CALLS) = None;
+}
