@@ -223,8 +223,6 @@ template <> struct kind_of<gputrail_record_overhead> : kind_constant<GPUTRAIL_KI
 template <> struct kind_of<gputrail_record_loss> : kind_constant<GPUTRAIL_KIND_LOSS> {};
 template <> struct kind_of<gputrail_record_clock_snapshot> : kind_constant<GPUTRAIL_KIND_CLOCK_SNAPSHOT> {};
 template <> struct kind_of<gputrail_record_clock_pair> : kind_constant<GPUTRAIL_KIND_CLOCK_PAIR> {};
-template <> struct kind_of<CallStack> : kind_constant<GPUTRAIL_KIND_CALL_STACK> {};
-template <> struct kind_of<HostModule> : kind_constant<GPUTRAIL_KIND_HOST_MODULE> {};
 template <> struct kind_of<gputrail_record_string_name> : kind_constant<GPUTRAIL_KIND_STRING> {};
 template <> struct kind_of<gputrail_record_process> : kind_constant<GPUTRAIL_KIND_PROCESS> {};
 template <> struct kind_of<gputrail_record_thread> : kind_constant<GPUTRAIL_KIND_THREAD> {};

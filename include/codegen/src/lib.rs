@@ -216,7 +216,10 @@ fn cpp_header(written: &str, sources: &Sources, names: &Names) -> Answer<String>
         .find(|of| of.name == "Kind")
         .ok_or("no Kind")?;
     let mut text = String::new();
-    for layout in gputrail_record::LAYOUTS {
+    // Records that are in captures only have no structure in C.
+    let has_structure = |name: &str| sources.types.iter().any(|(rust, _)| rust == name);
+    let layouts = gputrail_record::LAYOUTS.iter();
+    for layout in layouts.filter(|layout| has_structure(layout.name)) {
         let kind = kinds
             .values
             .iter()
