@@ -277,7 +277,8 @@ fn sizes(summary: &Summary) -> Table {
             Cell::Count(sizes.count),
         ];
         row.extend(spread(sizes, Cell::Bytes));
-        row.push(match work.times.total {
+        // Copies that a graph made may have times and no size.
+        row.push(match work.sized_time {
             0 => Cell::Nothing,
             nanos => Cell::Bytes((sizes.total as f64 * 1e9 / nanos as f64) as u64),
         });

@@ -4,7 +4,7 @@ use gputrail_record::{Nanos, count, grouped};
 
 use super::{Advice, Evidence, percent, words};
 use crate::figures::bytes;
-use crate::summary::FunctionRole;
+use crate::summary::{FunctionRole, TINY_BYTES, WorkSummary};
 use gputrail_trace::model::WorkKind;
 
 /// The share of a recording in synchronous copies, and their least number.
@@ -12,9 +12,8 @@ const SYNCHRONOUS_SHARE: f64 = 0.05;
 const SYNCHRONOUS: u64 = 10;
 /// The share of a recording in copies of pageable memory.
 const PAGEABLE_SHARE: f64 = 0.02;
-/// The least number of tiny copies of a kind, their median size in bytes, and the share of a recording that they take.
+/// The least number of tiny copies of a kind, and the share of a recording that they take.
 const TINY: u64 = 100;
-const TINY_BYTES: u64 = 16 << 10;
 const TINY_SHARE: f64 = 0.01;
 
 /// Copies block the host.
@@ -23,8 +22,9 @@ pub fn synchronous(evidence: &Evidence<'_>) -> Option<Advice> {
         let functions = evidence.functions.iter();
         functions.filter(|one| one.role == FunctionRole::SynchronousCopy)
     };
-    let total: u64 = copies().map(|one| one.times.total).sum();
-    let calls: u64 = copies().map(|one| one.times.count).sum();
+    // A driver's copy within a runtime's is the same copy.
+    let total: u64 = copies().map(|one| one.outermost.1).sum();
+    let calls: u64 = copies().map(|one| one.outermost.0).sum();
     if calls < SYNCHRONOUS || !evidence.is_much(total, SYNCHRONOUS_SHARE) {
         return None;
     }
@@ -41,7 +41,7 @@ pub fn synchronous(evidence: &Evidence<'_>) -> Option<Advice> {
             words(longest.took)
         ),
         place: Some(longest.start),
-        stake: Some(Nanos(total)),
+        stake: Some(Nanos(total.min(evidence.not_computing()))),
         why: "the host waits for each copy, and all work before it on the queue",
         attempt: "copy asynchronously from pinned memory on a queue of its own, and wait by events"
             .to_owned(),
@@ -85,11 +85,13 @@ pub fn pageable(evidence: &Evidence<'_>) -> Option<Advice> {
 
 /// Copies are tiny and many.
 pub fn tiny(evidence: &Evidence<'_>) -> Option<Advice> {
-    let tiny = evidence.others.iter().filter(|one| {
-        let median = one.sizes.median();
-        one.kind == WorkKind::Copy && one.sizes.count >= TINY && median <= TINY_BYTES
-    });
-    let cost = |one: &crate::summary::WorkSummary| one.times.total + one.parts.idle_call;
+    let others = evidence.others.iter();
+    let tiny = others.filter(|one| one.kind == WorkKind::Copy && one.tiny_count >= TINY);
+    // The calls are summed for all copies of the kind: the tiny ones have their part by number.
+    let cost = |one: &WorkSummary| {
+        let calls = u128::from(one.parts.idle_call) * u128::from(one.tiny_count);
+        one.tiny_time + (calls / u128::from(one.times.count.max(1))) as u64
+    };
     let worst = tiny.max_by_key(|one| cost(one))?;
     if !evidence.is_much(cost(worst), TINY_SHARE) {
         return None;
@@ -100,10 +102,10 @@ pub fn tiny(evidence: &Evidence<'_>) -> Option<Advice> {
     Some(Advice {
         rule: "tiny-copies",
         seen: format!(
-            "{} copies ({}) have a median of {} and took {} with their calls, without waits for earlier work",
-            grouped(worst.sizes.count),
+            "{} copies ({}) of at most {} took about {} with their calls, without waits for earlier work",
+            grouped(worst.tiny_count),
             worst.name,
-            bytes(worst.sizes.median()),
+            bytes(TINY_BYTES),
             words(cost(worst))
         ),
         place: worst.longest.map(|longest| longest.start),

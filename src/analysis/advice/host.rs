@@ -116,12 +116,21 @@ pub fn device_waits(evidence: &Evidence<'_>) -> Option<Advice> {
         }
         _ => String::new(),
     };
+    // Ranks have devices with one name.
+    let namesakes = evidence.gpus.iter().filter(|one| one.title == gpu.title);
+    let device = match (&gpu.processes[..], namesakes.count()) {
+        ([process], 2..) => format!(
+            "{} of {}",
+            gpu.title,
+            evidence.summary.process_label(*process).text()
+        ),
+        _ => gpu.title.clone(),
+    };
     Some(Advice {
         rule: "device-waits",
         seen: format!(
-            "{} had nothing enqueued for {}, {} of the time from its first work to its last; the longest such time, {}, ended with \
-             {}{host}",
-            gpu.title,
+            "{device} had nothing enqueued for {}, {} of the time from its first work to its last; the longest such time, {}, ended \
+             with {}{host}",
             words(waited),
             percent(waited, span),
             words(worst.took),

@@ -60,6 +60,17 @@ impl<'s> Evidence<'s> {
         }
     }
 
+    /// The most time for which a device ran no kernels between its first work and its last, ns: what the host can save for it
+    /// at most. Without devices, any time.
+    fn not_computing(&self) -> u64 {
+        let spans = self.gpus.iter().filter_map(|gpu| {
+            let busy = gpu.busy.as_ref()?;
+            let span = busy.last.0.saturating_sub(busy.first.0);
+            Some(span.saturating_sub(gpu.kernels.0))
+        });
+        spans.max().unwrap_or(u64::MAX)
+    }
+
     /// Whether a time is at least a share of the recording.
     fn is_much(&self, nanos: u64, share: f64) -> bool {
         self.length > 0 && nanos as f64 >= share * self.length as f64

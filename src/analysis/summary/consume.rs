@@ -15,7 +15,8 @@ use super::call_stacks::LaunchedWork;
 use super::ranges::{RangePlace, RangeTrack, ThreadEntry};
 use super::{
     Distribution, FunctionRole, FunctionSummary, KnownWork, MAX_CODES, MAX_MISSING,
-    MAX_RANGE_TRACKS, MAX_ROWS, Occasion, Opener, REST, Summary, WorkClass, WorkSummary,
+    MAX_RANGE_TRACKS, MAX_ROWS, Occasion, Opener, REST, Summary, TINY_BYTES, WorkClass,
+    WorkSummary,
 };
 
 /// Helpers of the consumer.
@@ -38,7 +39,8 @@ impl Summary {
             _ => step,
         };
         let name = (slice.name, is_operator);
-        self.ranges.begin(place, name, slice.start, open_step);
+        self.ranges
+            .begin(place, name, (slice.start, slice.end), open_step);
         if let (false, Some(end)) = (slice.open, slice.end) {
             self.end_range(place, end);
         }
@@ -207,6 +209,7 @@ impl Consumer for Summary {
                 domain: call.function.domain,
                 group: call.function.group,
                 times: Distribution::default(),
+                outermost: (0, 0),
                 unfinished: 0,
                 failures: BTreeMap::new(),
                 role: FunctionRole::of(call.function),
@@ -236,6 +239,8 @@ impl Consumer for Summary {
         }
         if let (false, Some(end)) = (nested, call.end) {
             let took = end.0.saturating_sub(call.start.0);
+            function.outermost.0 += 1;
+            function.outermost.1 += took;
             self.ranges
                 .call(call.process, call.thread, call.start, took);
             self.host.span(call.process, name, call.start, took);
@@ -294,6 +299,13 @@ impl Consumer for Summary {
             Some((start, end)) => {
                 let took = end.0.saturating_sub(start.0);
                 sum.times.add(took);
+                if work.bytes > 0 {
+                    sum.sized_time += took;
+                }
+                if (1..=TINY_BYTES).contains(&work.bytes) {
+                    sum.tiny_count += 1;
+                    sum.tiny_time += took;
+                }
                 let occasion = Occasion { start, took };
                 sum.first.get_or_insert(occasion);
                 Occasion::keep_longest(&mut sum.longest, Some(occasion));

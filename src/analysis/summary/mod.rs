@@ -50,7 +50,7 @@ use places::Places;
 pub use places::{PlaceSummary, SettledPlaces};
 pub use ranges::{RangeKernel, RangeSummary};
 use ranges::{RangeTrack, SummedRanges};
-pub use results::{FailureCode, FunctionSummary, GpuSummary, Occasion, WorkSummary};
+pub use results::{FailureCode, FunctionSummary, GpuSummary, Occasion, TINY_BYTES, WorkSummary};
 pub use roles::FunctionRole;
 pub use roofline::Roofline;
 use steps::StepPatterns;
@@ -135,6 +135,8 @@ impl Summary {
                 None => drop(by_name.insert(key, function.clone())),
                 Some(sum) => {
                     sum.times.merge(&function.times);
+                    sum.outermost.0 += function.outermost.0;
+                    sum.outermost.1 += function.outermost.1;
                     sum.unfinished += function.unfinished;
                     for (code, count) in &function.failures {
                         *sum.failures.entry(*code).or_default() += count;
@@ -208,6 +210,9 @@ impl Summary {
                     sum.untimed += work.untimed;
                     sum.failed += work.failed;
                     sum.sizes.merge(&work.sizes);
+                    sum.sized_time += work.sized_time;
+                    sum.tiny_count += work.tiny_count;
+                    sum.tiny_time += work.tiny_time;
                     sum.latency.merge(&work.latency);
                     sum.parts.add(&work.parts);
                     Occasion::keep_longest(&mut sum.longest, work.longest);

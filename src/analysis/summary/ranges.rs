@@ -207,9 +207,11 @@ impl ThreadRanges {
         let Some(one) = self.begun.pop_front() else {
             return;
         };
-        if one.end.is_none() {
+        // Numbers of open ranges rise.
+        let is_open = |number: &u64| self.open.binary_search(number).is_ok();
+        if is_open(&self.first) {
             if self.outer.len() >= MAX_OUTER {
-                let ended = self.outer.iter().find(|(_, one)| one.end.is_some());
+                let ended = self.outer.iter().find(|(number, _)| !is_open(number));
                 let oldest = ended.or_else(|| self.outer.first_key_value());
                 if let Some(number) = oldest.map(|(number, _)| *number) {
                     self.outer.remove(&number);
@@ -264,12 +266,14 @@ impl SummedRanges {
         }
     }
 
-    /// A range begins: its name, and whether it is an operator. `step` is the number of the step that it is.
+    /// A range begins: its name, and whether it is an operator. `end` is its end if it is known already: the
+    /// [`end`](SummedRanges::end) comes before the next range of the track, and may come after calls behind it. `step` is the
+    /// number of the step that it is.
     pub fn begin(
         &mut self,
         place: RangePlace,
         (name, is_operator): (&str, bool),
-        start: Nanos,
+        (start, end): (Nanos, Option<Nanos>),
         step: Option<u32>,
     ) {
         let label = self.label(name, is_operator);
@@ -300,7 +304,7 @@ impl SummedRanges {
         of.begun.push_back(Instance {
             label,
             start,
-            end: None,
+            end,
             parent,
             step,
         });
@@ -466,11 +470,11 @@ mod tests {
     #[test]
     fn work_in_a_range_counts_in_all_enclosing_ranges() {
         let mut ranges = SummedRanges::default();
-        ranges.begin(PLACE, ("step", false), Nanos(10), None);
-        ranges.begin(PLACE, ("forward", false), Nanos(20), None);
+        ranges.begin(PLACE, ("step", false), (Nanos(10), None), None);
+        ranges.begin(PLACE, ("forward", false), (Nanos(20), None), None);
         ranges.call(PROCESS, THREAD, Nanos(25), 3);
         ranges.end(PLACE, Nanos(40));
-        ranges.begin(PLACE, ("backward", false), Nanos(50), None);
+        ranges.begin(PLACE, ("backward", false), (Nanos(50), None), None);
         ranges.end(PLACE, Nanos(60));
         ranges.end(PLACE, Nanos(100));
         // Work is added when it has completed; the ranges of this thread do not contain work of another thread.
@@ -479,8 +483,8 @@ mod tests {
         ranges.work((PROCESS, THREAD), Nanos(200), 9, Some(7));
         ranges.work((PROCESS, ThreadId(8)), Nanos(25), 9, Some(7));
         // A range inside of one of its name counts once.
-        ranges.begin(PLACE, ("step", false), Nanos(300), None);
-        ranges.begin(PLACE, ("step", false), Nanos(310), None);
+        ranges.begin(PLACE, ("step", false), (Nanos(300), None), None);
+        ranges.begin(PLACE, ("step", false), (Nanos(310), None), None);
         ranges.work((PROCESS, THREAD), Nanos(320), 100, None);
         ranges.end(PLACE, Nanos(330));
         ranges.end(PLACE, Nanos(340));
@@ -518,8 +522,8 @@ mod tests {
             track: TrackIndex(2),
             ..PLACE
         };
-        ranges.begin(PLACE, ("one", false), Nanos(10), None);
-        ranges.begin(other, ("two", false), Nanos(20), None);
+        ranges.begin(PLACE, ("one", false), (Nanos(10), None), None);
+        ranges.begin(other, ("two", false), (Nanos(20), None), None);
         ranges.call(PROCESS, THREAD, Nanos(25), 3);
         ranges.end(PLACE, Nanos(30));
         ranges.call(PROCESS, THREAD, Nanos(35), 4);
@@ -532,13 +536,31 @@ mod tests {
     }
 
     #[test]
+    fn calls_and_work_behind_a_range_whose_end_comes_late_are_not_in_it() {
+        let mut ranges = SummedRanges::default();
+        ranges.begin(PLACE, ("first", false), (Nanos(10), Some(Nanos(20))), None);
+        ranges.call(PLACE.process, PLACE.thread, Nanos(15), 1);
+        ranges.call(PLACE.process, PLACE.thread, Nanos(20), 1);
+        assert!(
+            ranges
+                .stack((PLACE.process, PLACE.thread), Nanos(25))
+                .is_empty()
+        );
+        ranges.end(PLACE, Nanos(20));
+        ranges.begin(PLACE, ("second", false), (Nanos(30), Some(Nanos(40))), None);
+        let list = ranges.list();
+        assert_eq!(list.iter().map(|one| one.calls).collect::<Vec<_>>(), [1, 0]);
+        assert_eq!((list[0].unfinished, list[0].times.count), (0, 1));
+    }
+
+    #[test]
     fn a_range_around_very_many_others_is_kept() {
         let mut ranges = SummedRanges::default();
-        ranges.begin(PLACE, ("epoch", false), Nanos(1), None);
-        ranges.begin(PLACE, ("step", false), Nanos(2), Some(5));
+        ranges.begin(PLACE, ("epoch", false), (Nanos(1), None), None);
+        ranges.begin(PLACE, ("step", false), (Nanos(2), None), Some(5));
         let last = MAX_RANGES as u64 + 100;
         for n in 10..last {
-            ranges.begin(PLACE, ("op", true), Nanos(10 * n), None);
+            ranges.begin(PLACE, ("op", true), (Nanos(10 * n), None), None);
             ranges.end(PLACE, Nanos(10 * n + 5));
         }
         let thread = (PROCESS, THREAD);
@@ -564,7 +586,7 @@ mod tests {
         let mut ranges = SummedRanges::default();
         ranges.end(PLACE, Nanos(5));
         for n in 0..MAX_RANGES as u64 + 10 {
-            ranges.begin(PLACE, ("open", false), Nanos(n), None);
+            ranges.begin(PLACE, ("open", false), (Nanos(n), None), None);
         }
         ranges.add("global", Nanos(1), Some(Nanos(4)));
         ranges.add("global", Nanos(5), None);

@@ -7,6 +7,9 @@ use gputrail_trace::model::{AgentIndex, Launch, ProcessIndex, Resources, WorkKin
 
 use super::{Busy, Distribution, FunctionRole, Gaps, LaunchParts};
 
+/// The size up to which a copy is tiny, in bytes.
+pub const TINY_BYTES: u64 = 16 << 10;
+
 /// A function of an API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionSummary {
@@ -18,6 +21,8 @@ pub struct FunctionSummary {
     pub group: OperationGroup,
     /// The durations of its calls that returned, ns. Calls made by other calls count here and in their callers.
     pub times: Distribution,
+    /// The number and the time of those that no other call made, ns.
+    pub outermost: (u64, u64),
     /// The number of calls that did not return.
     pub unfinished: u64,
     /// The number of failed calls, by return code.
@@ -83,6 +88,12 @@ pub struct WorkSummary {
     pub failed: u64,
     /// The sizes of copies and fills in bytes, if known.
     pub sizes: Distribution,
+    /// The time of copies and fills whose size is known, ns.
+    pub sized_time: u64,
+    /// The number of those of at most [`TINY_BYTES`].
+    pub tiny_count: u64,
+    /// The time of these, ns.
+    pub tiny_time: u64,
     /// The latencies taken apart, of launches whose calls are known.
     pub parts: LaunchParts,
     /// The first piece of work of the first process that ran it.
@@ -108,6 +119,9 @@ impl WorkSummary {
             untimed: 0,
             failed: 0,
             sizes: Distribution::default(),
+            sized_time: 0,
+            tiny_count: 0,
+            tiny_time: 0,
             parts: LaunchParts::default(),
             first: None,
             longest: None,

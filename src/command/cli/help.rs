@@ -244,7 +244,8 @@ Variables that may be set besides:
                                environment-period=1s;counter=NAME;counters-period=1ms;counters-per-pass=N;
                                counters-run=N;counters-device=N;counters-kernel=NAME;counters-include=REGEX;
                                counters-exclude=REGEX;counters-dispatches=N-M;counters-iterations=N-M;
-                               no-enqueue-arguments (else calls that enqueue work have theirs); from=, of gputrail itself
+                               no-enqueue-arguments (else calls that enqueue work have theirs);call-stacks;
+                               from=, of gputrail itself
   GPUTRAIL_TOOLS               tools to load, separated by colons (`record --tool`)
   GPUTRAIL_CLPERFMARKER        name of the file of CLPerfMarker's markers, without its extension (`record --clperfmarker`)
   GPUTRAIL_SERIALIZE_KERNELS   1: kernels of CUDA that are sampled run one after the other (`record --serialize-kernels`)

@@ -25,8 +25,17 @@ const MAX_ROWS: usize = 1 << 6;
 /// The category of the slices.
 const CATEGORY: &str = "projected range";
 
-/// A range that has begun: its place in the list of names, or `None` for a slice that is no range.
-type OpenSlice = Option<u64>;
+/// A range that has begun.
+#[derive(Copy, Clone, Debug)]
+struct OpenRange {
+    /// Its place in the list of names.
+    number: u64,
+    /// Its end if that was known at the begin: the stream may tell of it after calls behind it.
+    end: Option<Nanos>,
+}
+
+/// A slice that has begun; `None` is one that is no range.
+type OpenSlice = Option<OpenRange>;
 
 /// A track of a thread.
 #[derive(Debug)]
@@ -90,7 +99,8 @@ impl<C: Consumer> ProjectedRanges<C> {
         }
     }
 
-    fn open(&mut self, track: TrackIndex, range: Option<&str>) {
+    /// A slice begins: the name of a range, and its end if it is known already.
+    fn open(&mut self, track: TrackIndex, range: Option<(&str, Option<Nanos>)>) {
         let Some(thread) = self.threads.get_mut(&track) else {
             return;
         };
@@ -98,12 +108,15 @@ impl<C: Consumer> ProjectedRanges<C> {
             thread.deeper += 1;
             return;
         }
-        let number = range.map(|name| {
+        let range = range.map(|(name, end)| {
             self.begun += 1;
             self.names.insert(self.begun, name.into());
-            self.begun
+            OpenRange {
+                number: self.begun,
+                end,
+            }
         });
-        thread.open.push(number);
+        thread.open.push(range);
     }
 
     fn close(&mut self, track: TrackIndex) {
@@ -124,7 +137,7 @@ impl<C: Consumer> ProjectedRanges<C> {
     fn forget_names(&mut self) {
         let mut needed: std::collections::HashSet<u64> = std::collections::HashSet::new();
         let open = self.threads.values().flat_map(|thread| &thread.open);
-        needed.extend(open.flatten());
+        needed.extend(open.flatten().map(|range| range.number));
         for half in self.halves.values() {
             if let LaunchHalf::Call(ranges) = half {
                 needed.extend(ranges.iter());
@@ -135,11 +148,13 @@ impl<C: Consumer> ProjectedRanges<C> {
     }
 
     /// The ranges that are open on a thread.
-    fn ranges_of(&self, thread: (ProcessIndex, ThreadId)) -> Box<[u64]> {
+    /// The ranges of a thread that are open at `time`.
+    fn ranges_of(&self, thread: (ProcessIndex, ThreadId), time: Nanos) -> Box<[u64]> {
         let tracks = self.of_thread.get(&thread).into_iter().flatten();
         let slices = tracks.filter_map(|track| self.threads.get(track));
-        let open = slices.flat_map(|slices| &slices.open);
-        open.flatten().copied().collect()
+        let open = slices.flat_map(|slices| &slices.open).flatten();
+        let open = open.filter(|range| range.end.is_none_or(|end| time < end));
+        open.map(|range| range.number).collect()
     }
 
     fn project(
@@ -276,7 +291,7 @@ impl<C: Consumer> Consumer for ProjectedRanges<C> {
         if !call.submitted.is_empty() {
             let thread = self.threads.get(&call.track);
             let thread = thread.map_or((call.process, call.thread), |slices| slices.thread);
-            let ranges = self.ranges_of(thread);
+            let ranges = self.ranges_of(thread, call.start);
             for event in call.submitted.iter().filter(|_| !ranges.is_empty()) {
                 match self.halves.get(event) {
                     Some(LaunchHalf::Work(process, agent, interval)) => {
@@ -303,7 +318,7 @@ impl<C: Consumer> Consumer for ProjectedRanges<C> {
                     slice.category,
                     category::OVERHEAD | category::RECORDING | "python_function" | "Trace"
                 );
-            self.open(slice.track, is_range.then_some(slice.name));
+            self.open(slice.track, is_range.then_some((slice.name, slice.end)));
         }
         self.consumer.slice(slice)
     }
@@ -426,7 +441,20 @@ mod tests {
         call(&mut projected, 3);
         projected.end(TrackIndex(0), Nanos(20)).unwrap();
         call(&mut projected, 4);
-        projected.slice(&begin("empty", 30)).unwrap();
+        let ended = Slice {
+            end: Some(Nanos(40)),
+            ..begin("empty", 30)
+        };
+        projected.slice(&ended).unwrap();
+        let submitted = [EventId(5)];
+        let behind = Call {
+            thread: ThreadId(1),
+            start: Nanos(40),
+            submitted: &submitted,
+            ..Call::blank(&function)
+        };
+        projected.call(&behind).unwrap();
+        projected.work(&work(5, 400, 410)).unwrap();
         projected.work(&work(1, 100, 110)).unwrap();
         projected.work(&work(3, 150, 200)).unwrap();
         projected.work(&work(4, 300, 400)).unwrap();
