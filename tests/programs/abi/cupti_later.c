@@ -235,7 +235,18 @@ static uint64_t samples_in(CUpti_PCSamplingData *data, char **names, int is_seri
     return sum;
 }
 
+/* Sampling that the first callback stops. */
+static CUpti_PCSamplingEnableParams *to_stop;
+
+static void CUPTIAPI called(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data) {
+    CUpti_PCSamplingEnableParams *of = to_stop;
+    (void)user, (void)domain, (void)id, (void)data;
+    to_stop = NULL;
+    if (of != NULL) EXPECT(cuptiPCSamplingStop(of), SUCCESS);
+}
+
 static void sampling(void) {
+    CUpti_SubscriberHandle subscriber;
     CUpti_PCSamplingEnableParams of = {CUpti_PCSamplingEnableParamsSize, NULL, CONTEXT};
     CUpti_PCSamplingEnableParams wrong_context = {CUpti_PCSamplingEnableParamsSize, NULL, NULL};
     CUpti_PCSamplingConfigurationInfo attributes[3];
@@ -317,6 +328,15 @@ static void sampling(void) {
     launch(5);
     EXPECT(cuptiPCSamplingStop(&of), SUCCESS);
     CHECK(own->totalSamples > 0 && own->rangeId == 2 && samples_in(own, list.stallReasons, 0) > 0);
+    /* Within a callback, as tools do when a context ends. */
+    EXPECT(cuptiPCSamplingStart(&of), SUCCESS);
+    launch(5);
+    to_stop = &of;
+    EXPECT(cuptiSubscribe(&subscriber, (CUpti_CallbackFunc)called, NULL), SUCCESS);
+    EXPECT(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API), SUCCESS);
+    launch(1);
+    EXPECT(cuptiUnsubscribe(subscriber), SUCCESS);
+    CHECK(to_stop == NULL && own->totalSamples > 0 && own->rangeId == 3 && samples_in(own, list.stallReasons, 0) > 0);
     EXPECT(cuptiPCSamplingDisable(&of), SUCCESS);
 }
 

@@ -19,6 +19,7 @@ use crate::objects::{self, CUcontext};
 use crate::result::{Answer, CUptiResult};
 use crate::{pc_sampling, text, with_gputrail};
 use gputrail_abi::lock;
+use gputrail_buffer::platform::internal_thread;
 use gputrail_record::{
     AccessDirection, AgentId, ContextId, Domain, InstructionClass, InstructionCorrelation,
     InstructionCount, InstructionType, KernelDispatch, KernelId, KernelSymbol, Kind, Module,
@@ -32,6 +33,7 @@ use gputrail_tool::{
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Kinds for which instructions are counted.
 const COUNTS: u64 = ActivityKind::GLOBAL_ACCESS.bit()
@@ -232,11 +234,27 @@ pub fn update() -> Answer {
     state.update()
 }
 
-/// Puts what has been recorded into the sink. Within callbacks that is not possible.
+/// How long a callback waits for its samples.
+const LONGEST_FLUSH: Duration = Duration::from_secs(2);
+
+/// Puts what has been recorded into the sink. Tools stop sampling in the callback of a context that ends, where gputrail flushes
+/// nothing on the calling thread: another one does, and is waited for.
 pub fn flush() {
-    let buffer = lock(&BUFFER).clone();
-    if let Some(buffer) = buffer {
-        let _ = buffer.flush();
+    let Some(buffer) = lock(&BUFFER).clone() else {
+        return;
+    };
+    if buffer
+        .flush()
+        .is_err_and(|error| error.status == Status::BUSY)
+    {
+        let (done, is_done) = std::sync::mpsc::channel();
+        let flush = move || {
+            let _ = buffer.flush();
+            let _ = done.send(());
+        };
+        if internal_thread::spawn(flush).is_ok() {
+            let _ = is_done.recv_timeout(LONGEST_FLUSH);
+        }
     }
 }
 
