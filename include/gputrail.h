@@ -219,8 +219,8 @@ enum {
     GPUTRAIL_KIND_LOSS = 34, /* Records that were dropped: gputrail_record_loss. */
     GPUTRAIL_KIND_CLOCK_SNAPSHOT = 48, /* A reading of the host's clocks: gputrail_record_clock_snapshot. */
     GPUTRAIL_KIND_CLOCK_PAIR = 49, /* A reading of an agent's clock with the host's ticks: gputrail_record_clock_pair. */
-    GPUTRAIL_KIND_CALL_STACK = 50, /* A call stack of the host: CallStack. */
-    GPUTRAIL_KIND_HOST_MODULE = 51, /* A program or library with host code: HostModule. */
+    GPUTRAIL_KIND_CALL_STACK = 50, /* A call stack of the host, in captures only. */
+    GPUTRAIL_KIND_HOST_MODULE = 51, /* A program or library with host code, in captures only. */
     GPUTRAIL_KIND_STRING = 64, /* A string and its id: gputrail_record_string_name. */
     GPUTRAIL_KIND_PROCESS = 65, /* A process: gputrail_record_process. */
     GPUTRAIL_KIND_THREAD = 66, /* A thread: gputrail_record_thread. */

@@ -94,11 +94,16 @@ impl Cell {
             | Cell::Time(Nanos(number))
             | Cell::Instant(Nanos(number)) => number.to_string(),
             Cell::TimeChange(nanos) => nanos.to_string(),
-            Cell::Share(share) | Cell::Change(share) => format!("{share:.6}"),
+            Cell::Share(share) | Cell::Change(share) => format!("{:.6}", rounded(*share)),
             Cell::Number(number) => number.to_string(),
             Cell::Nothing => String::new(),
         }
     }
+}
+
+/// A share with the digits that all formats for programs have.
+fn rounded(share: f64) -> f64 {
+    (share * 1e6).round() / 1e6
 }
 
 impl Serialize for Cell {
@@ -111,9 +116,7 @@ impl Serialize for Cell {
             | Cell::Instant(Nanos(number)) => serializer.serialize_u64(*number),
             Cell::TimeChange(nanos) => serializer.serialize_i64(*nanos),
             Cell::Number(number) => serializer.serialize_f64(*number),
-            Cell::Share(share) | Cell::Change(share) => {
-                serializer.serialize_f64((share * 1e6).round() / 1e6)
-            }
+            Cell::Share(share) | Cell::Change(share) => serializer.serialize_f64(rounded(*share)),
             Cell::Nothing => serializer.serialize_unit(),
         }
     }

@@ -46,9 +46,9 @@ open_enum! {
         /// A reading of an agent's clock with the host's ticks: [`ClockPair`](super::ClockPair).
         CLOCK_PAIR = 0x31, "clock pair";
 
-        /// A call stack of the host: [`CallStack`](super::CallStack).
+        /// A call stack of the host, in captures only.
         CALL_STACK = 0x32, "call stack";
-        /// A program or library with host code: [`HostModule`](super::HostModule).
+        /// A program or library with host code, in captures only.
         HOST_MODULE = 0x33, "host module";
 
         /// A string and its id: [`StringName`](super::StringName).

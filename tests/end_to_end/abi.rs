@@ -104,6 +104,19 @@ impl Abi {
 }
 
 #[test]
+fn rocprofiler_has_the_trace_of_the_simulated_gpu() {
+    needs!(rocprofiler_has_the_trace_of_the_simulated_gpu: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = ROCPROFILER.library(&dir);
+    let tool = ROCPROFILER.tool_of(&dir, "tests/programs/abi", "rocprofiler_trace");
+    let options = ["demo", "-q", "--steps", "1", "--tool"];
+    let mut command = dir.gputrail(options);
+    let ended = run(command.arg(library).env("ROCP_TOOL_LIB", tool)).well();
+    let text = ended.text();
+    assert!(text.ends_with("passed\n"), "{text}");
+}
+
+#[test]
 fn every_function_of_gpuperfapi_answers_as_its_guide_says() {
     needs!(every_function_of_gpuperfapi_answers_as_its_guide_says: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();

@@ -67,17 +67,28 @@ fn two_threads_use_cupti() {
     );
 }
 
-#[test]
-fn cuptis_records_have_the_order_and_the_fields_of_its_document() {
-    needs!(cuptis_records_have_the_order_and_the_fields_of_its_document:
-        Need::Pocl, Need::OpenClToolchain);
+/// Runs a program that prints that it has passed.
+fn passes(source: &str) {
     let dir = TestDir::new();
-    let program = CUPTI.program(&dir, C, "tests/programs/abi/cupti_documents.c", true);
+    let program = CUPTI.program(&dir, C, source, true);
     let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[])).well();
     assert_eq!(
         (ended.text().as_str(), ended.stderr.as_str()),
         ("passed\n", "")
     );
+}
+
+#[test]
+fn cuptis_records_have_the_order_and_the_fields_of_its_document() {
+    needs!(cuptis_records_have_the_order_and_the_fields_of_its_document:
+        Need::Pocl, Need::OpenClToolchain);
+    passes("tests/programs/abi/cupti_documents.c");
+}
+
+#[test]
+fn functions_and_kinds_that_came_after_cuda_10_answer() {
+    needs!(functions_and_kinds_that_came_after_cuda_10_answer: Need::Pocl, Need::OpenClToolchain);
+    passes("tests/programs/abi/cupti_later.c");
 }
 
 /// Runs a program that knows nothing of CUPTI with a tool of `examples/abi`: 20 kernels called `work`.
@@ -179,22 +190,33 @@ fn every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks() {
     let resources = [1, 3, 4, 6, 7, 9, 10, 13, 15, 18, 19];
     let resources = resources.map(|id| format!("resource {id}: "));
     let waits = [1, 2].map(|id| format!("wait {id}: "));
-    // The kinds of counters of unified memory.
-    let counters = [1, 2, 3, 4, 5, 6, 7].map(|kind| format!("counter {kind}: "));
-    let all = kinds.iter().chain(&domains).chain(&resources);
-    for start in all.chain(&waits).chain(&counters) {
+    let all = kinds.iter().chain(&domains).chain(&resources).chain(&waits);
+    for start in all {
         assert_eq!(lines(&text, start), 1, "{start}: {text}");
     }
-    for without in ["2", "5"] {
-        let mut command = dir.gputrail(options.iter());
-        command
-            .env("CUDA_INJECTION64_PATH", &tool)
-            .env("WITHOUT_COUNTER", without);
+}
+
+#[test]
+fn counters_of_unified_memory_are_those_of_cuptis_document() {
+    needs!(counters_of_unified_memory_are_those_of_cuptis_document: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let tool = CUPTI.tool_of(&dir, "tests/programs/abi", "cupti_simulated");
+    let counters = [1, 2, 3, 4, 5, 6, 7, 8].map(|kind| format!("counter {kind}: "));
+    for without in [None, Some(2), Some(5)] {
+        let options = ["demo", "-q", "--steps", "4", "--tool"];
+        let mut command = dir.gputrail(options);
+        command.arg(&library);
+        command.env("CUDA_INJECTION64_PATH", &tool);
+        // CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER
+        command.env("ONLY_KIND", "25");
+        if let Some(without) = without {
+            command.env("WITHOUT_COUNTER", without.to_string());
+        }
         let text = run(&mut command).well().text();
         assert!(text.ends_with("passed\n"), "{text}");
-        for counter in &counters {
-            let is_off = *counter == format!("counter {without}: ");
-            let expected = usize::from(!is_off);
+        for (kind, counter) in (1..).zip(&counters) {
+            let expected = usize::from(without != Some(kind));
             assert_eq!(lines(&text, counter), expected, "{counter}: {text}");
         }
     }

@@ -1,6 +1,5 @@
 //! `gputrail record --call-stacks`: programs whose functions are known, in C and Python, with OpenCL and the stand-ins of CUDA.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,30 +45,26 @@ fn program(dir: &TestDir, options: &[&str]) -> PathBuf {
     to
 }
 
-/// Removes the map that a program has written for perf, when the test ends.
-struct PerfMaps(HashSet<PathBuf>);
+/// The map that a recorded program has written for perf, which is removed at the end of the test.
+struct PerfMap(String);
 
-impl PerfMaps {
-    fn there() -> HashSet<PathBuf> {
-        let files = std::fs::read_dir("/tmp").into_iter().flatten().flatten();
-        let paths = files.map(|file| file.path());
-        let is_map = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with("perf-") && name.ends_with(".map")
-        };
-        paths.filter(is_map).collect()
+impl PerfMap {
+    /// That of the program whose stacks have been read.
+    fn of(dir: &TestDir) -> PerfMap {
+        let text = std::fs::read_to_string(dir.join("stacks.json")).expect("it was written");
+        let file: Value = serde_json::from_str(&text).expect("JSON");
+        let events = file["traceEvents"].as_array().expect("events");
+        let mut with_stack = events
+            .iter()
+            .filter(|event| event["args"]["stack"].is_string());
+        let process = with_stack.next().and_then(|event| event["pid"].as_u64());
+        PerfMap(format!("/tmp/perf-{}.map", process.expect("a process")))
     }
 }
 
-impl Drop for PerfMaps {
+impl Drop for PerfMap {
     fn drop(&mut self) {
-        let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
-        for path in Self::there().difference(&self.0) {
-            let text = text(path);
-            if text.contains("generated code") || text.contains("call_stacks.py") {
-                let _ = std::fs::remove_file(path);
-            }
-        }
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -86,10 +81,11 @@ fn enqueues_have_the_functions_that_they_were_made_from() {
         &["-O0"],
         &["-O2", "-no-pie"],
     ] {
-        let (dir, _maps) = (TestDir::new(), PerfMaps(PerfMaps::there()));
+        let dir = TestDir::new();
         let program = program(&dir, options);
         well(&mut dir.record_with(&["--call-stacks", "-q"], Driver::Threaded, &program, &["3"]));
         let found = stacks(&dir, "run.pftrace");
+        let _map = PerfMap::of(&dir);
         let count = |functions: &[&str]| {
             found
                 .iter()
@@ -142,10 +138,12 @@ fn enqueues_have_the_functions_that_they_were_made_from() {
 fn device_time_by_call_stack_is_that_of_all_devices_and_survives_conversion() {
     needs!(device_time_by_call_stack_is_that_of_all_devices_and_survives_conversion:
         Need::Pocl, Need::Program("cc"));
-    let (dir, _maps) = (TestDir::new(), PerfMaps(PerfMaps::there()));
+    let dir = TestDir::new();
     let program = program(&dir, &["-O2"]);
     let options = ["--call-stacks", "--capture", "-q"];
     well(&mut dir.record_with(&options, Driver::Threaded, &program, &["5"]));
+    stacks(&dir, "run.pftrace");
+    let _map = PerfMap::of(&dir);
     well(&mut dir.gputrail(["convert", "run.pftrace", "-o", "again.pftrace"]));
     well(&mut dir.gputrail(["check", "run.pftrace"]));
     let table = |file: &str| {
@@ -201,13 +199,14 @@ fn device_time_by_call_stack_is_that_of_all_devices_and_survives_conversion() {
 #[test]
 fn functions_of_a_file_that_has_been_replaced_are_not_named() {
     needs!(functions_of_a_file_that_has_been_replaced_are_not_named: Need::Pocl, Need::Program("cc"));
-    let (dir, _maps) = (TestDir::new(), PerfMaps(PerfMaps::there()));
+    let dir = TestDir::new();
     program(&dir, &["-O2"]);
     let options = ["--call-stacks", "--capture", "-q"];
     well(&mut dir.record_with(&options, Driver::Threaded, &dir.join("call_stacks"), &[]));
     program(&dir, &["-O1"]);
     well(&mut dir.gputrail(["convert", "run.gputrail", "-o", "later.pftrace"]));
     let found = stacks(&dir, "later.pftrace");
+    let _map = PerfMap::of(&dir);
     let all = found.iter().flatten();
     assert!(
         all.clone().any(|name| name.starts_with("call_stacks+0x")),
@@ -219,7 +218,6 @@ fn functions_of_a_file_that_has_been_replaced_are_not_named() {
 #[test]
 fn functions_of_python_have_their_names() {
     needs!(functions_of_python_have_their_names: Need::Pocl);
-    let _maps = PerfMaps(PerfMaps::there());
     let script = repository("tests/programs/call_stacks.py");
     let versions = ["3.12", "3.13", "3.14"].map(python).into_iter().flatten();
     for python in versions {
@@ -228,6 +226,7 @@ fn functions_of_python_have_their_names() {
         record.arg(&python).args(["-X", "perf"]).arg(&script);
         well(on_pocl(&mut record, Driver::Threaded));
         let found = stacks(&dir, "run.pftrace");
+        let _map = PerfMap::of(&dir);
         assert_eq!(found.len(), 3, "{python:?}: {found:?}");
         for stack in &found {
             let of_python = stack.iter().filter_map(|name| name.strip_prefix("py::"));
@@ -292,7 +291,7 @@ fn launches_of_cuda_have_their_stacks_with_the_stand_ins() {
 #[test]
 fn without_the_option_there_are_no_stacks() {
     needs!(without_the_option_there_are_no_stacks: Need::Pocl, Need::Program("cc"));
-    let (dir, _maps) = (TestDir::new(), PerfMaps(PerfMaps::there()));
+    let dir = TestDir::new();
     let program = program(&dir, &["-O2"]);
     well(&mut dir.record_with(&["-q"], Driver::Threaded, &program, &[]));
     assert!(stacks(&dir, "run.pftrace").is_empty());

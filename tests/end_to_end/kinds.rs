@@ -380,7 +380,7 @@ fn record_opencl(seen: &mut Seen, dir: &TestDir, tool: &str) {
     let counted_now_and_then = &["--counters", "TASK_CLOCK", "--counters-period", "1ms"];
     let programs: [(&str, &[&str], &[&str]); 11] = [
         ("events", &[], &[]),
-        ("image_copies", &[], &[]),
+        ("image_copies", &[], &["--call-stacks"]),
         ("hot_loop", &["", "100"], &["--kernel-debug-info"]),
         ("command_buffers", &[], sampled),
         ("rare", &[], counted),
@@ -447,7 +447,7 @@ fn record_cuda(seen: &mut Seen, tool: &str) {
         &["rare", "others"],
         &["rare", "graphs"],
     ] {
-        let options = ["-q", "--capture", "--tool", tool];
+        let options = ["-q", "--capture", "--call-stacks", "--tool", tool];
         let (fault, arguments) = match arguments {
             ["rare", rest @ ..] => ("rare", rest),
             arguments => ("", arguments),

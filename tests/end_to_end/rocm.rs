@@ -158,7 +158,7 @@ fn allocations_arguments_registers_streams_and_scratch_memory_are_recorded() {
         );
 
         // Learned from the first call of a function.
-        let mut of = |name: &str| {
+        let of = |name: &str| {
             let all = recorded.arguments.iter().filter(|(of, _)| of == name);
             all.map(|(_, values)| &values[..]).collect::<Vec<_>>()
         };

@@ -22,13 +22,18 @@ fn a_training_step_on_an_npu_is_whole() {
     let dir = TestDir::new();
     let file = ascend("trace_view.json.gz");
     let ended = well(&mut dir.gputrail(["convert", &file, "-o", "out.pftrace"]));
-    // 219 tasks begin before the arrows that tie them to their calls do.
+    // 219 arrows begin after the task at their end does, 101 of them in a call that also does. All but two of the tasks have a call
+    // all the same.
+    let lost: Vec<_> = (ended.stderr.lines())
+        .filter(|line| line.contains("not in the output"))
+        .collect();
+    let words = ": 101 x arrow to device work that begins before the call";
     assert!(
-        !ended.stderr.contains("not in the output"),
+        lost.len() == 1 && lost[0].contains(words),
         "{}",
         ended.stderr
     );
-    let words = "1 096 arrow ends";
+    let words = "894 arrow ends";
     assert!(ended.stderr.contains(words), "{}", ended.stderr);
     well(&mut dir.gputrail(["check", "out.pftrace"]));
     let mut trace = Trace::open(dir.join("out.pftrace"));
@@ -40,7 +45,7 @@ fn a_training_step_on_an_npu_is_whole() {
     );
     let sql = "select count(*) from args \
         where flat_key = 'gpu_correlation.render_stage_submission_event_ids'";
-    assert_eq!(trace.value::<i64>(sql), 274);
+    assert_eq!(trace.value::<i64>(sql), 272);
     let sql = "select count(*) from slice where category = 'cann'";
     assert_eq!(trace.value::<i64>(sql), 382);
     let sql = "select count(*) from slice where category in ('cpu_op', 'enqueue', 'dequeue')";

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 type Answer<T> = Result<T, Box<dyn Error>>;
 
 /// The files of `src/record`, of `src/interface/c` and of `src/inject/c`, in the order in which the header has them.
-const RECORDS: &str = "lib ids kind api annotation work child graph memory synchronization overhead device_state loss marker sample instruction counter reason clock call_stack names agent_attribute link";
+const RECORDS: &str = "lib ids kind api annotation work child graph memory synchronization overhead device_state loss marker sample instruction counter reason clock names agent_attribute link";
 const STRUCTURES: &str = "handles status log attributes buffer memory threads context callback arguments \
                           timeline tools markers external flight sampling source_line counting metric counter_group counter_set counter_pool counter_sessions simulation";
 const FUNCTIONS: &str = "lifecycle status log attributes time kinds names buffer memory threads context callback arguments \

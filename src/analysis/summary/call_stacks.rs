@@ -218,7 +218,7 @@ mod tests {
             ..Function::default()
         };
         let mut stacks = LaunchStacks::default();
-        let mut call = |stacks: &mut LaunchStacks, stack: &str, event: u64| {
+        let call = |stacks: &mut LaunchStacks, stack: &str, event: u64| {
             stacks.call(&Call {
                 submitted: &[EventId(event)],
                 arguments: &[Value::Text(stack)],

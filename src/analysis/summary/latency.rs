@@ -264,6 +264,8 @@ mod tests {
         let expected = LaunchParts {
             count: 1,
             in_call: 6,
+            // Its queue was busy.
+            idle_call: 0,
             behind: 38,
             depending: 20,
             rest: 10,

@@ -221,8 +221,12 @@ impl ThreadRanges {
     }
 
     /// The ranges that were open at `time`, from the innermost outwards.
-    fn around(&self, time: Nanos) -> impl Iterator<Item = u32> + Clone {
-        let begun = self.begun.partition_point(|one| one.start <= time) as u64;
+    fn around(&self, time: Nanos) -> impl Iterator<Item = u32> {
+        // Calls come while the latest range is open, work later.
+        let begun = match self.begun.back() {
+            Some(latest) if latest.start <= time => self.begun.len(),
+            _ => self.begun.partition_point(|one| one.start <= time),
+        } as u64;
         let mut next = (self.first + begun).checked_sub(1);
         let chain = std::iter::from_fn(move || {
             let one = self.at_or_before(next?)?;
@@ -237,7 +241,7 @@ impl ThreadRanges {
 /// All ranges.
 #[derive(Debug, Default)]
 pub(super) struct SummedRanges {
-    labels: HashMap<Box<str>, u32>,
+    labels: NumberMap<Box<str>, u32>,
     list: Vec<RangeSummary>,
     /// The number and the time of kernels by range and kernel.
     kernels: NumberMap<(u32, u32), (u64, u64)>,
@@ -245,6 +249,8 @@ pub(super) struct SummedRanges {
     threads: NumberMap<(ProcessIndex, ThreadId), Vec<(TrackIndex, ThreadRanges)>>,
     /// The number of ranges in them.
     kept: usize,
+    /// The labels of the ranges around a time: kept for its allocation.
+    around: Vec<u32>,
 }
 
 impl SummedRanges {
@@ -328,8 +334,9 @@ impl SummedRanges {
     pub fn call(&mut self, process: ProcessIndex, thread: ThreadId, start: Nanos, took: u64) {
         let tracks = self.threads.get(&(process, thread));
         for (_, of) in tracks.into_iter().flatten() {
-            for label in once_each(of.around(start)) {
-                let sum = &mut self.list[label as usize];
+            once_each(of.around(start), &mut self.around);
+            for label in &self.around {
+                let sum = &mut self.list[*label as usize];
                 sum.calls += 1;
                 sum.call_time = Nanos(sum.call_time.0.saturating_add(took));
             }
@@ -346,16 +353,17 @@ impl SummedRanges {
     ) {
         let tracks = self.threads.get(&thread);
         for (_, of) in tracks.into_iter().flatten() {
-            for label in once_each(of.around(enqueued)) {
-                let sum = &mut self.list[label as usize];
+            once_each(of.around(enqueued), &mut self.around);
+            for label in &self.around {
+                let sum = &mut self.list[*label as usize];
                 sum.work += 1;
                 sum.work_time = Nanos(sum.work_time.0.saturating_add(ran));
                 let Some(kernel) = kernel else {
                     continue;
                 };
-                let mut pair = (label, kernel);
+                let mut pair = (*label, kernel);
                 if self.kernels.len() >= MAX_PAIRS && !self.kernels.contains_key(&pair) {
-                    pair = (label, u32::MAX);
+                    pair = (*label, u32::MAX);
                 }
                 let (count, time) = self.kernels.entry(pair).or_default();
                 *count += 1;
@@ -432,13 +440,15 @@ impl SummedRanges {
     }
 }
 
-/// Labels without those that have come before: a range inside of a range of its name counts once.
-fn once_each(labels: impl Iterator<Item = u32> + Clone) -> impl Iterator<Item = u32> {
-    let all = labels.clone();
-    labels
-        .enumerate()
-        .filter(move |(place, label)| !all.clone().take(*place).any(|before| before == *label))
-        .map(|(_, label)| label)
+/// Puts each label into a list once: a range inside of a range of its name counts once.
+fn once_each(labels: impl Iterator<Item = u32>, list: &mut Vec<u32>) {
+    list.clear();
+    for label in labels {
+        // Few ranges are around a time.
+        if !list.contains(&label) {
+            list.push(label);
+        }
+    }
 }
 
 #[cfg(test)]

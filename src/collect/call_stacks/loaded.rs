@@ -42,6 +42,9 @@ struct LoadedModule {
     frames_end: u64,
 }
 
+/// The path and the build id of a module.
+type ModuleFile = (Box<[u8]>, Box<[u8]>);
+
 /// The loader's counts of loads and unloads.
 type Generation = (u64, u64);
 
@@ -51,7 +54,7 @@ pub(super) struct LoadedModules {
     modules: Vec<LoadedModule>,
     generation: Option<Generation>,
     /// The names of modules that were unloaded, by path and build id.
-    ids: HashMap<(Box<[u8]>, Box<[u8]>), HostModuleId>,
+    ids: HashMap<ModuleFile, HostModuleId>,
     /// The place of this library, if it is one.
     own: Option<usize>,
 }
@@ -209,7 +212,7 @@ fn with_loader<R>(work: fn() -> R) -> Option<R> {
 extern "C" fn before_fork() {
     IN_LOADER.fetch_add(FORKING, Ordering::AcqRel);
     for _ in 0..PATIENCE {
-        if IN_LOADER.load(Ordering::Acquire) % FORKING == 0 {
+        if IN_LOADER.load(Ordering::Acquire).is_multiple_of(FORKING) {
             break;
         }
         std::thread::yield_now();

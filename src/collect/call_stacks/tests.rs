@@ -6,7 +6,11 @@ use gputrail_record::{CallStackId, FrameAddress, HostModule, HostModuleId, MAX_F
 use proptest::prelude::*;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
 use std::thread;
+
+/// Held while stacks are taken, and for writing by the test that forks: meanwhile no stack is taken.
+static FORKS: RwLock<()> = RwLock::new(());
 
 #[inline(never)]
 fn innermost(walker: &mut Walker, names: &Names) -> bool {
@@ -52,6 +56,7 @@ fn program_headers() -> u64 {
 
 #[test]
 fn a_stack_has_the_functions_of_its_thread_up_to_the_outermost() {
+    let _no_fork = FORKS.read().unwrap_or_else(PoisonError::into_inner);
     let (mut walker, names) = (Walker::default(), Names::new());
     assert!(walker.update());
     assert!(thread::scope(|scope| {
@@ -65,6 +70,7 @@ fn a_stack_has_the_functions_of_its_thread_up_to_the_outermost() {
 
 #[test]
 fn of_deep_stacks_the_innermost_frames_are_kept() {
+    let _no_fork = FORKS.read().unwrap_or_else(PoisonError::into_inner);
     let (mut walker, names) = (Walker::default(), Names::new());
     assert!(walker.update());
     assert!(!descend(3 * MAX_FRAMES, &mut walker, &names));
@@ -73,6 +79,7 @@ fn of_deep_stacks_the_innermost_frames_are_kept() {
 
 #[test]
 fn equal_stacks_are_one() {
+    let _no_fork = FORKS.read().unwrap_or_else(PoisonError::into_inner);
     let (stacks, names) = (CallStacks::default(), Names::new());
     let bounds = StackBounds::of_thread();
     let ids: Vec<CallStackId> = (0..3).map(|_| stacks.take(&bounds, &names)).collect();
@@ -83,6 +90,7 @@ fn equal_stacks_are_one() {
 
 #[test]
 fn a_stack_is_taken_in_the_room_that_it_asks_for() {
+    let _no_fork = FORKS.read().unwrap_or_else(PoisonError::into_inner);
     const PATTERN: u8 = 0xa5;
     let taken = thread::Builder::new().stack_size(1 << 20).spawn(|| {
         let (stacks, names) = (CallStacks::default(), Names::new());
@@ -117,12 +125,14 @@ fn without_room_no_stack_is_taken() {
 
 #[test]
 fn on_a_stack_with_unknown_bounds_memory_is_read_through_the_system() {
+    let _no_fork = FORKS.read().unwrap_or_else(PoisonError::into_inner);
     let (stacks, names) = (CallStacks::default(), Names::new());
     assert!(stacks.take(&StackBounds::default(), &names).is_some());
 }
 
 #[test]
 fn a_child_that_is_forked_while_stacks_are_taken_can_use_the_loader() {
+    let _alone = FORKS.write().unwrap_or_else(PoisonError::into_inner);
     let (stacks, names, done) = (CallStacks::default(), Names::new(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -186,6 +196,7 @@ fn a_function_that_returns_at_once_says_where_its_return_address_is() {
 proptest! {
     #[test]
     fn no_stack_makes_a_crash(words in proptest::collection::vec(any::<u64>(), 1..200), base: u64, code: u64, near: bool) {
+        let _no_fork = FORKS.read().unwrap_or_else(PoisonError::into_inner);
         let (mut walker, names) = (Walker::default(), Names::new());
         prop_assert!(walker.update());
         let begin = words.as_ptr() as u64;

@@ -153,7 +153,8 @@ impl ReadableStack {
                 }
                 // SAFETY: the word lies in the part of this thread's stack that is in use, which is mapped. The frames of
                 // this library among it are read, too, so the read is volatile.
-                Ok(unsafe { (address as *const [u8; 8]).read_volatile() }).map(u64::from_ne_bytes)
+                let word = unsafe { (address as *const [u8; 8]).read_volatile() };
+                Ok(u64::from_ne_bytes(word))
             }
             ReadableStack::Elsewhere(left) => {
                 *left = left.checked_sub(1).ok_or(())?;

@@ -25,9 +25,16 @@ fn is_said(report: &Report) -> bool {
     !report.is_sound() || !report.unrepresented.is_empty() || report.counts.events() == 0
 }
 
-/// Cuts and changes `text` in each of the variants. A reader refuses the file, or says that something is wrong, or has as many events as
-/// the lines of the file are; of one that is cut, those of its whole lines and one of the last.
-pub(super) fn are_said(text: &str) {
+fn line_ends(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+/// Cuts and changes `text` in each of the variants, and returns those in which events are missing without a word. A reader refuses
+/// the file, or says that something is wrong, or has as many events as the lines of the file are; of one that is cut, those of its
+/// whole lines and one of the last. `may_join`: two lines without the bytes between them may be one, as a line of the format may end in
+/// any text.
+pub(super) fn unsaid(text: &str, may_join: bool) -> Vec<String> {
+    let mut unsaid = Vec::new();
     let events = |bytes: &[u8]| read(bytes).map_or(0, |report| report.counts.events());
     let whole = events(text.as_bytes());
     for variant in 0..VARIANTS {
@@ -46,14 +53,17 @@ pub(super) fn are_said(text: &str) {
             3 => bytes[place] = b'}',
             _ => bytes.insert(place, b'"'),
         }
+        if may_join && variant % 5 != 0 {
+            wanted = wanted.saturating_sub(line_ends(text.as_bytes()) - line_ends(&bytes));
+        }
         let Some(report) = read(&bytes) else {
             continue;
         };
         let found = report.counts.events();
-        assert!(
-            found >= wanted || is_said(&report),
-            "variant {variant}: {found} of {wanted} events: {}",
-            String::from_utf8_lossy(&bytes)
-        );
+        if found < wanted && !is_said(&report) {
+            let text = String::from_utf8_lossy(&bytes);
+            unsaid.push(format!("variant {variant}: {found} of {wanted}: {text}"));
+        }
     }
+    unsaid
 }

@@ -406,13 +406,15 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
         };
         let id = head.duration;
         let correlations = &self.collected.correlations;
+        // Work does not begin before the call that submits it.
+        let is_early = place.start < flow.from.start;
         let is_tie = match (flow.from.kind, place.kind) {
             (PlaceKind::Call(call), PlaceKind::Work(work))
                 if call == id && correlations.is_of(work, id) =>
             {
                 true
             }
-            (PlaceKind::Slice | PlaceKind::Call(_), PlaceKind::Work(work)) => {
+            (PlaceKind::Slice | PlaceKind::Call(_), PlaceKind::Work(work)) if !is_early => {
                 self.tie(head, flow.from.ordinal, work)
             }
             _ => false,
@@ -422,6 +424,9 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
             .any(|kind| matches!(kind, PlaceKind::Work(_)));
         if is_tie {
             self.collected.report.arrows += if flow.is_connected { 1 } else { 2 };
+        } else if is_at_work && is_early {
+            let reason = "arrow to device work that begins before the call in which the arrow does";
+            self.lost(reason, head.offset);
         } else if is_at_work {
             self.lost("arrow that touches device work", head.offset);
         } else if self.points.len() + 2 > MAX_POINTS {

@@ -5,6 +5,7 @@ mod callee;
 pub mod calls;
 mod frame;
 mod named;
+pub mod records;
 
 pub use callee::Callee;
 pub use named::name_of;

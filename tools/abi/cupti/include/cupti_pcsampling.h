@@ -52,7 +52,9 @@ typedef struct {
     char *functionName;
     size_t stallReasonCount;
     CUpti_PCSamplingStallReason *stallReason;
-    uint32_t correlationId; /* in serialized mode */
+#if CUPTI_GPUTRAIL_LAYOUT >= 12
+    uint32_t correlationId; /* in serialized mode; since CUDA 12.4 */
+#endif
 } CUpti_PCSamplingPCData;
 
 /* The program sets size, collectNumPcs and pPcData. */
@@ -66,7 +68,9 @@ typedef struct {
     uint64_t rangeId;
     CUpti_PCSamplingPCData *pPcData;
     uint64_t nonUsrKernelsTotalSamples;
+#if CUPTI_GPUTRAIL_LAYOUT >= 12
     uint8_t hardwareBufferFull;
+#endif
 } CUpti_PCSamplingData;
 
 typedef struct {

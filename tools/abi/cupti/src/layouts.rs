@@ -20,6 +20,10 @@ fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("include")
 }
 
+/// The headers that are compared.
+const INCLUDES: &str = "#include <cuda.h>\n#include <cupti.h>\n#if __has_include(<cupti_pcsampling.h>)\n\
+    #include <cupti_pcsampling.h>\n#endif\n";
+
 /// A folder for a program, with a header of C++ that CUDA's includes without need, and the compiler with the `includes` in its path.
 fn compiler(includes: &[PathBuf], layout: Layout) -> (tempfile::TempDir, Command) {
     let folder = tempfile::tempdir().unwrap();
@@ -46,19 +50,16 @@ fn name(declaration: &str) -> String {
         .next()
         .unwrap_or_default();
     let is_in_word = |c: char| c.is_alphanumeric() || c == '_';
-    let words = text.rsplit(|c: char| !is_in_word(c));
-    words
-        .into_iter()
-        .find(|word| !word.is_empty())
-        .unwrap_or_default()
-        .to_owned()
+    let mut words = text.rsplit(|c: char| !is_in_word(c));
+    let last = words.find(|word| !word.is_empty());
+    last.unwrap_or_default().to_owned()
 }
 
 impl Declared {
     fn of(includes: &[PathBuf], layout: Layout) -> Declared {
         let (folder, mut compiler) = compiler(includes, layout);
         let source = folder.path().join("all.c");
-        std::fs::write(&source, "#include <cuda.h>\n#include <cupti.h>\n").unwrap();
+        std::fs::write(&source, INCLUDES).unwrap();
         let text = run(compiler.args(["-E", "-P"]).arg(&source)).well().text();
         let mut found = Declared::default();
         // The kind of what is declared, outermost first.
@@ -121,7 +122,7 @@ fn ask(includes: &[PathBuf], layout: Layout, body: &str) -> BTreeMap<String, Str
     let (folder, mut compiler) = compiler(includes, layout);
     let (source, program) = (folder.path().join("ask.c"), folder.path().join("ask"));
     let text = format!(
-        "#include <stddef.h>\n#include <stdio.h>\n#include <cuda.h>\n#include <cupti.h>\n\
+        "#include <stddef.h>\n#include <stdio.h>\n{INCLUDES}\
          #define FIELD(s, f) printf(#s \".\" #f \" %zu %zu\\n\", offsetof(s, f), sizeof ((s *)0)->f)\n\
          #define SIZE(s) printf(#s \" %zu\\n\", sizeof(s))\n#define NUMBER(n) printf(#n \" %lld\\n\", (long long)n)\n\
          int main(void) {{\n{body}return 0;\n}}\n"
@@ -195,6 +196,25 @@ fn records_have_the_layouts_of_the_headers() {
             checked += 1;
         }
         assert!(checked > 390, "{checked} fields");
+    }
+}
+
+#[test]
+fn pc_sampling_has_the_structures_of_its_header() {
+    needs!(pc_sampling_has_the_structures_of_its_header: Need::Program("cc"));
+    let declared = Declared::of(&[include()], Layout::Cuda13).structures;
+    let said = ask(&[include()], Layout::Cuda13, &questions(declared.iter()));
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (structure, field, offset, bytes) in crate::pc_sampling::fields() {
+        let place = places.entry(structure).or_default();
+        let of_c = &declared[structure][*place];
+        let expected = format!("{offset} {bytes}");
+        assert_eq!(said[&format!("{structure}.{of_c}")], expected, "{field}");
+        *place += 1;
+    }
+    assert_eq!(places.len(), 11);
+    for (structure, fields) in places {
+        assert_eq!(declared[structure].len(), fields, "{structure}");
     }
 }
 

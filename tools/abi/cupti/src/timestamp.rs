@@ -12,7 +12,7 @@ use std::sync::{PoisonError, RwLock};
 /// `CUpti_TimestampCallbackFunc`
 pub type Function = unsafe extern "C-unwind" fn() -> u64;
 
-/// Readings that are less than this apart replace each other, in nanoseconds.
+/// A reading that is less than this behind the one before the last replaces the last one, in nanoseconds.
 const APART: u64 = 1_000_000;
 /// The readings that are kept.
 const READINGS: usize = 4096;
@@ -146,11 +146,11 @@ mod tests {
     #[test]
     fn readings_that_are_near_each_other_are_not_kept() {
         let mut readings = vec![reading(0, 0)];
-        for own in [10, 20, 10 + APART, 20 + APART, 20 + APART] {
+        for own in [10, 20, 10 + APART, 15 + APART, 15 + APART] {
             add(&mut readings, reading(own, own));
         }
         let kept: Vec<u64> = readings.iter().map(|reading| reading.own).collect();
-        assert_eq!(kept, [0, 20, 20 + APART]);
+        assert_eq!(kept, [0, 20, 15 + APART]);
         for number in 2..2 * READINGS as u64 {
             add(&mut readings, reading(number * APART * 2, number));
         }

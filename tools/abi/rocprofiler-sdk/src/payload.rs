@@ -2,6 +2,7 @@
 
 use crate::agents;
 use core::mem::offset_of;
+use gputrail_abi::records::agent_of;
 use gputrail_record::{
     self as record, Allocation, AllocationOperation, KernelDispatch, MemoryCopy, MemorySet,
     TransferKind, WorkHeader,
@@ -9,7 +10,6 @@ use gputrail_record::{
 use gputrail_rocprofiler::{
     AgentId, Dim3, KernelDispatchInfo, MemoryAllocationOperation, MemoryCopyOperation, QueueId,
 };
-use gputrail_tool::describe;
 
 /// How a kernel was dispatched. A dimension of a workgroup that the runtime chose and does not tell is 1.
 pub fn dispatch_info(kernel: &KernelDispatch) -> KernelDispatchInfo {
@@ -134,9 +134,5 @@ pub fn allocation(allocation: &Allocation) -> Option<MemoryAllocationOperation> 
 
 /// The agent of memory: where the runtime decides, the first one of the context.
 pub fn agent_of_memory(allocation: &Allocation) -> AgentId {
-    if allocation.agent.is_some() {
-        return agents::of_record(allocation.agent);
-    }
-    let context = describe::<record::Context>(allocation.context);
-    agents::of_record(context.map_or(record::AgentId::NONE, |context| context.agent))
+    agents::of_record(agent_of(allocation))
 }

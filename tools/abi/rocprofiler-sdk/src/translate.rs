@@ -9,9 +9,10 @@ use crate::context::{BufferService, Services};
 use crate::hip::{self, HipRecord, KeptArguments};
 use crate::kinds;
 use crate::payload;
+use gputrail_abi::records::{NextArguments, each};
 use gputrail_record::{
-    self as record, Allocation, Api, CorrelationId, KernelDispatch, MemoryCopy, MemorySet,
-    Operation, RecordRef, Retirement, Unfinished, WorkHeader,
+    self as record, Allocation, Api, KernelDispatch, MemoryCopy, MemorySet, RecordRef, Retirement,
+    Unfinished, WorkHeader,
 };
 use gputrail_rocprofiler::{
     self as sdk, ApiRecord, AsyncCorrelationId, BufferCategory, BufferTracingKind as Kind,
@@ -19,7 +20,7 @@ use gputrail_rocprofiler::{
     KernelDispatchOperation, KernelDispatchRecord, MemoryAllocationRecord, MemoryCopyRecord,
     TracingOperation, UserData,
 };
-use gputrail_tool::{Batch, Drops, WorkTimes, arguments_of_record};
+use gputrail_tool::{Batch, Drops, WorkTimes};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,18 +33,11 @@ fn size_of_record<T>() -> u64 {
 /// Within this time, records that were written before have come.
 const SETTLEMENT: Duration = Duration::from_millis(300);
 
-/// The arguments of a call that comes next.
-struct Arguments {
-    correlation: CorrelationId,
-    operation: Operation,
-    values: hip::Arguments,
-}
-
 /// Translates the batches of a context's buffer, one after the other.
 pub struct Translator {
     /// By kind: those that go to a buffer of the context.
     services: HashMap<Kind, BufferService>,
-    arguments: Option<Arguments>,
+    arguments: NextArguments,
     of_calls: Arc<KeptArguments>,
     retirements: Retirements,
 }
@@ -98,7 +92,7 @@ impl Translator {
             services: own
                 .map(|(kind, service)| (*kind, service.clone()))
                 .collect(),
-            arguments: None,
+            arguments: NextArguments::default(),
             of_calls,
             retirements: Retirements::default(),
         }
@@ -166,7 +160,9 @@ impl Translator {
         let has_ended = matches!(times.unfinished, Unfinished::NO | Unfinished::NO_TIMES);
         let is_told = |work: &WorkHeader| has_ended && agents::is_told(work.agent);
         match record.kind() {
-            Of::ARGUMENTS => self.keep_arguments(record),
+            Of::ARGUMENTS => self.arguments.keep(record, |operation| {
+                Some(hip::shown(operation)?.translation())
+            }),
             Of::API => each(record, |call: &Api| self.call(call)),
             Of::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
                 if is_told(&kernel.work) {
@@ -190,23 +186,6 @@ impl Translator {
             }),
             Of::RETIREMENT => each(record, |one: &Retirement| self.retirement(one)),
             _ => {}
-        }
-    }
-
-    fn keep_arguments(&mut self, record: RecordRef<'_>) {
-        let Some(head) = record.read::<record::Arguments>() else {
-            return;
-        };
-        let Some(shown) = hip::shown(head.operation) else {
-            return;
-        };
-        if let Ok(kept) = arguments_of_record(record) {
-            let values = shown.recorded(kept.map(|one| (one.name(), one.value())));
-            self.arguments = Some(Arguments {
-                correlation: head.correlation,
-                operation: head.operation,
-                values,
-            });
         }
     }
 
@@ -239,10 +218,9 @@ impl Translator {
         let Some(shown) = hip::shown(call.operation) else {
             return;
         };
-        let kept = self.arguments.take().filter(|kept| {
-            (kept.correlation, kept.operation) == (call.correlation, call.operation)
-        });
-        let arguments = kept.map_or_else(|| shown.recorded(std::iter::empty()), |kept| kept.values);
+        let kept = self.arguments.take(call);
+        let none = || shown.translation().recorded(std::iter::empty());
+        let arguments = kept.unwrap_or_else(none);
         let operation = shown.operation(&arguments);
         if let Some(service) = self.service(Kind::HIP_RUNTIME_API, operation) {
             let record = record(Kind::HIP_RUNTIME_API, operation);
@@ -348,13 +326,6 @@ impl Translator {
     fn retirement(&mut self, retirement: &Retirement) {
         let retired = (retirement.correlation.0, retirement.time.0);
         self.retirements.latest.push(retired);
-    }
-}
-
-/// Calls `put` with the record, if it is an `R`.
-fn each<R: record::Record>(record: RecordRef<'_>, put: impl FnOnce(&R)) {
-    if let Some(record) = record.read::<R>() {
-        put(&record);
     }
 }
 

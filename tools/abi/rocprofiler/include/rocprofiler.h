@@ -228,6 +228,16 @@ typedef struct {
 
 typedef hsa_ven_amd_aqlprofile_data_callback_t rocprofiler_trace_data_callback_t;
 
+/* An entry of the trace GPUTRAIL_INSTRUCTION_TRACE, which the simulated GPU has: what an instruction of a kernel did. */
+typedef struct {
+    uint64_t offset;   /* from the begin of the code object */
+    uint64_t executed; /* by wavefronts */
+    uint64_t lanes;
+    uint64_t diverged; /* branches that lanes took differently */
+    uint64_t transactions;
+    uint64_t ideal_transactions;
+} rocprofiler_gputrail_instruction_t;
+
 /* The features stay the caller's, and have to be there until the context is closed. */
 #ifdef ROCPROFILER_PUBLISHED
 hsa_status_t rocprofiler_open(hsa_agent_t agent, rocprofiler_feature_t *features, uint32_t feature_count,

@@ -94,7 +94,18 @@ typedef struct {
 } hsa_ven_amd_aqlprofile_parameter_t;
 
 typedef int hsa_ven_amd_aqlprofile_info_type_t;
-typedef struct hsa_ven_amd_aqlprofile_info_data_s hsa_ven_amd_aqlprofile_info_data_t;
+#define HSA_VEN_AMD_AQLPROFILE_INFO_TRACE_DATA 3
+
+typedef struct {
+    uint32_t sample_id; /* the instance */
+    union {
+        struct {
+            void *ptr;
+            uint32_t size;
+        } trace_data;
+        uint64_t reserved[3];
+    };
+} hsa_ven_amd_aqlprofile_info_data_t;
 
 typedef hsa_status_t (*hsa_ven_amd_aqlprofile_data_callback_t)(hsa_ven_amd_aqlprofile_info_type_t info_type,
                                                                hsa_ven_amd_aqlprofile_info_data_t *info_data,

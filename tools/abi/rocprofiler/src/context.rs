@@ -6,14 +6,15 @@ use crate::flight::Flight;
 use crate::handles::{Handles, handle};
 use crate::plan::Plan;
 use crate::pool::Pool;
+use crate::trace::{self, Entry};
 use crate::types::{
     AgentHandle, Answer, ContextHandler, Data, DataKind, DataUnion, Failure, Feature, FeatureKind,
-    Group, Handle, Status, mode,
+    Group, Handle, ResultBytes, Status, mode,
 };
 use crate::{agents, intercept, settings, within};
 use core::ffi::c_void;
 use gputrail_abi::{given, lock};
-use gputrail_record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Nanos};
+use gputrail_record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Nanos, WorkId};
 use gputrail_tool as tool;
 use gputrail_tool::counting::{CounterGroup, CountingMode, GroupOptions, GroupValue, Number};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
@@ -114,48 +115,85 @@ struct Sampling {
     is_started: bool,
 }
 
+/// The features of a context: the names of the metrics and the places of both kinds.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    names: Vec<String>,
+    metrics: Vec<usize>,
+    traces: Vec<(usize, String)>,
+}
+
 /// A context.
 pub struct Context {
     number: usize,
+    /// The program's features that are traces; they belong to the first group.
+    traces: Vec<Theirs<Feature>>,
+    /// The latest trace that the program has asked for, and its kernel.
+    traced: Mutex<(WorkId, Vec<Entry>)>,
     plan: Arc<Plan>,
     is_standalone: bool,
     groups: Vec<OneGroup>,
     told: Told,
 }
 
-/// The names of features.
+/// The names of features, and which of them are traces.
 ///
 /// # Safety
 ///
 /// `features` is null or leads to `count` features, whose names are null or end with a 0.
-pub unsafe fn names(features: *mut Feature, count: u32) -> Answer<Vec<String>> {
+pub unsafe fn names(features: *mut Feature, count: u32) -> Answer<Names> {
     if features.is_null() && count > 0 {
         return Err(Failure::null("features"));
     }
-    let name = |place: usize| {
+    let mut all = Names::default();
+    for place in 0..count as usize {
         // SAFETY: `features` is not null, so that it leads to `count` features, and `place` is less than `count`.
         let feature = unsafe { features.add(place).read() };
-        match feature.kind {
-            FeatureKind::METRIC => {}
+        let is_trace = match feature.kind {
+            FeatureKind::METRIC => false,
+            FeatureKind::TRACE => true,
             FeatureKind(bits) if bits & FeatureKind::TRACE.0 != 0 => {
-                let text = format!("feature {place} is a trace: no device has any");
+                let text = format!("feature {place} is a trace with modifiers: no device has any");
                 return Err(Failure::argument(text));
             }
             FeatureKind(other) => {
                 let text = format!("feature {place} is of the kind {other}, which is none");
                 return Err(Failure::argument(text));
             }
-        }
+        };
         // SAFETY: the name in the union is null or ends with a 0.
         let name = unsafe { given(feature.of.name) };
         let name = name.ok_or_else(|| Failure::null("the name of a feature"))?;
-        if name.trim().is_empty() || name.contains(',') {
-            Err(Failure::argument(format!("{name:?} is no name")))
+        if is_trace {
+            all.traces.push((place, name.into_owned()));
+        } else if name.trim().is_empty() || name.contains(',') {
+            return Err(Failure::argument(format!("{name:?} is no name")));
         } else {
-            Ok(name.into_owned())
+            all.names.push(name.into_owned());
+            all.metrics.push(place);
         }
-    };
-    (0..count as usize).map(name).collect()
+    }
+    Ok(all)
+}
+
+/// Begins to record traces, if a context has some that its device has.
+fn check_traces(agent: AgentId, traces: &[(usize, String)]) -> Answer {
+    for (place, name) in traces {
+        if !trace::has(agent) {
+            let text = format!("feature {place} is a trace: the device has none");
+            return Err(Failure::argument(text));
+        }
+        if name.as_bytes() != trace::NAME.to_bytes() {
+            let known = trace::NAME.to_string_lossy();
+            let text = format!("{name} is no trace of the device: it has {known}");
+            return Err(Failure::argument(text));
+        }
+    }
+    if traces.is_empty() {
+        Ok(())
+    } else {
+        trace::record()
+    }
 }
 
 /// Why something cannot be counted, where another use of counters is in the way: the tool's own, if it has one. The caller
@@ -183,7 +221,7 @@ impl Context {
     /// The function that is told keeps to its type until then.
     pub unsafe fn new(
         agent: AgentId,
-        (features, names): (*mut Feature, Vec<String>),
+        (features, given): (*mut Feature, Names),
         modes: u32,
         told: Told,
     ) -> Answer<Context> {
@@ -192,31 +230,84 @@ impl Context {
                 "no mode has the bits {modes:#x}"
             )));
         }
-        let plan = Plan::new(agent, names)?;
+        check_traces(agent, &given.traces)?;
+        let plan = Plan::new(agent, given.names)?;
         let passes: u32 = plan.groups.iter().map(|group| group.passes).sum();
         if modes & mode::SINGLEGROUP != 0 && passes > 1 {
             let text = format!("the features need {passes} runs, and one group is allowed");
             return Err(Failure::state(text));
         }
-        let groups = plan.groups.iter().map(|group| OneGroup {
-            features: group
-                .features
-                .iter()
-                // SAFETY: `place` is that of one of the names, of which `features` has as many: the result is in the array,
-                // or `features` is null and there is no place.
-                .map(|place| Theirs(unsafe { features.add(*place) }))
-                .collect(),
-            data: Mutex::default(),
-            changed: Condvar::new(),
-            sampling: Mutex::default(),
-        });
+        // SAFETY: `place` is that of one of the features of the array, or `features` is null and there is no place.
+        let feature = |place: usize| Theirs(unsafe { features.add(place) });
+        let traces: Vec<Theirs<Feature>> = given.traces.iter().map(|one| feature(one.0)).collect();
+        let groups = plan
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(index, group)| OneGroup {
+                features: {
+                    let metrics = group
+                        .features
+                        .iter()
+                        .map(|name| feature(given.metrics[*name]));
+                    let traces = traces.iter().copied().filter(|_| index == 0);
+                    metrics.chain(traces).collect()
+                },
+                data: Mutex::default(),
+                changed: Condvar::new(),
+                sampling: Mutex::default(),
+            });
         Ok(Context {
             number: Handles::<Context>::number(),
             groups: groups.collect(),
+            traces,
+            traced: Mutex::default(),
             plan,
             is_standalone: modes & mode::STANDALONE != 0,
             told,
         })
+    }
+
+    /// Whether it has a trace of its kernels.
+    pub fn has_traces(&self) -> bool {
+        !self.traces.is_empty()
+    }
+
+    /// Writes the trace of the latest kernel of the first group to the features, and calls `each` with its bytes. The bytes last until
+    /// the trace of another kernel is asked for, or the context is closed.
+    pub fn trace(&self, each: impl FnOnce(ResultBytes) -> Answer) -> Answer {
+        if !self.has_traces() {
+            return Ok(());
+        }
+        let kernel = {
+            let data = lock(&self.of(0)?.data);
+            match (&data.state, &data.kernel) {
+                (State::Ready(_), Some(kernel)) => kernel.clone(),
+                _ => return Err(self.nothing(0)),
+            }
+        };
+        let work = kernel.work();
+        let bytes = {
+            let mut traced = lock(&self.traced);
+            if traced.0 != work || !work.is_some() {
+                *traced = (work, trace::take(work)?);
+            }
+            ResultBytes {
+                ptr: traced.1.as_mut_ptr().cast(),
+                size: size_of_val(traced.1.as_slice()) as u32,
+                instance_count: 1,
+                copy: false,
+            }
+        };
+        for feature in &self.traces {
+            let data = Data {
+                kind: DataKind::BYTES,
+                of: DataUnion { bytes },
+            };
+            // SAFETY: a feature of the program's, which keeps it until the context is closed.
+            unsafe { (&raw mut (*feature.0).data).write(data) };
+        }
+        each(bytes)
     }
 
     /// The context of a handle.
@@ -383,6 +474,7 @@ impl Context {
             };
             failed = failed.or(written.err());
         }
+        failed = failed.or(self.trace(|_| Ok(())).err());
         failed.map_or(Ok(()), Err)
     }
 

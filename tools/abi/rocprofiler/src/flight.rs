@@ -2,6 +2,7 @@
 
 use crate::context::{Context, Value};
 use crate::record::Record;
+use crate::trace;
 use crate::types::DispatchRecord;
 use gputrail_abi::lock;
 use gputrail_record::{AgentId, Completion, CorrelationId, CounterValue, WorkId};
@@ -22,6 +23,10 @@ struct Parts {
     /// The context and the number of the group that get the values.
     target: Option<(Arc<Context>, usize)>,
     is_timed: bool,
+    /// Whether the context has a trace of it.
+    is_traced: bool,
+    /// Itself, once it is enqueued; none while it is not.
+    work: WorkId,
     /// What has been counted; nothing while it is awaited.
     values: Option<Vec<Value>>,
 }
@@ -57,6 +62,7 @@ impl Flight {
     /// Gives the kernel to a group of a context; it is counted in `entry`, if it is counted.
     pub fn begin(self: &Arc<Self>, context: Arc<Context>, group: usize, entry: Option<PoolEntry>) {
         let mut parts = lock(&self.parts);
+        parts.is_traced = group == 0 && context.has_traces();
         parts.target = Some((context, group));
         match entry {
             Some(entry) => {
@@ -73,9 +79,18 @@ impl Flight {
         }
     }
 
+    /// Itself, if it has been enqueued.
+    pub fn work(&self) -> WorkId {
+        lock(&self.parts).work
+    }
+
     /// Its context is closed: nobody gets its values.
     pub fn forget(&self) {
-        let target = lock(&self.parts).target.take();
+        let (target, work) = {
+            let mut parts = lock(&self.parts);
+            (parts.target.take(), parts.work)
+        };
+        trace::forget(work);
         drop(target);
     }
 
@@ -109,6 +124,13 @@ pub fn enqueued(call: CorrelationId, work: WorkId) {
         kernel
     };
     if let Some(kernel) = kernel {
+        {
+            let mut parts = lock(&kernel.parts);
+            parts.work = work;
+            if parts.is_traced {
+                trace::want(work);
+            }
+        }
         lock(&UNTIMED).insert(work, kernel);
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::agents::{self, Device};
 use crate::errors::callee;
+use crate::trace;
 use crate::types::{
     AgentHandle, Answer, Failure, InfoCallback, InfoData, InfoKind, InfoUnion, MetricInfo, Status,
+    TraceInfo,
 };
 use core::ffi::{CStr, c_char, c_void};
 use gputrail_abi::kept;
@@ -28,8 +30,11 @@ pub fn count(agent: Option<AgentHandle>, kind: InfoKind) -> Answer<u32> {
             }
             Ok(all as u32)
         }
-        // No device has traces.
-        InfoKind::TRACE_COUNT | InfoKind::TRACE_PARAMETER_COUNT => Ok(0),
+        InfoKind::TRACE_COUNT => {
+            let traced = devices.iter().filter(|device| trace::has(device.id));
+            Ok(traced.count() as u32)
+        }
+        InfoKind::TRACE_PARAMETER_COUNT => Ok(0),
         InfoKind::METRIC | InfoKind::TRACE | InfoKind::TRACE_PARAMETER => Err(Failure::argument(
             "metrics and traces are iterated, and their numbers are asked for",
         )),
@@ -117,8 +122,22 @@ pub unsafe fn iterate(
     let devices = devices(agent)?;
     match kind {
         InfoKind::METRIC => {}
-        // No device has traces.
-        InfoKind::TRACE | InfoKind::TRACE_PARAMETER => return Ok(()),
+        InfoKind::TRACE => {
+            let mut traced = devices.iter().filter(|device| trace::has(device.id));
+            return traced.try_for_each(|device| {
+                let of = InfoUnion {
+                    trace: TraceInfo {
+                        name: trace::NAME.as_ptr(),
+                        description: trace::DESCRIPTION.as_ptr(),
+                        parameter_count: 0,
+                    },
+                };
+                // SAFETY: `callback` does what its type says, with `data`.
+                unsafe { tell(callback, (device.index, kind, of), data) }
+            });
+        }
+        // The trace has no parameters.
+        InfoKind::TRACE_PARAMETER => return Ok(()),
         InfoKind::METRIC_COUNT | InfoKind::TRACE_COUNT | InfoKind::TRACE_PARAMETER_COUNT => {
             return Err(Failure::argument("a number is asked for, and not iterated"));
         }
@@ -130,18 +149,34 @@ pub unsafe fn iterate(
             if !query.fits(&metric) {
                 continue;
             }
-            let info = InfoData {
-                agent_index: device.index,
-                kind,
-                of: InfoUnion { metric },
-            };
-            // SAFETY: `callback` takes an information, all of which is filled in, and `data`; the texts last for ever.
-            let call = || unsafe { callback(info, data) };
-            let status = callee("rocprofiler_iterate_info", callback as *const ()).call(call);
-            if status != Status::SUCCESS {
-                return Err(Failure::new(status, "the callback ended the iteration"));
-            }
+            // SAFETY: `callback` does what its type says, with `data`.
+            unsafe { tell(callback, (device.index, kind, InfoUnion { metric }), data) }?;
         }
     }
     Ok(())
+}
+
+/// Calls `callback` with an information.
+///
+/// # Safety
+///
+/// `callback` does what its type says, with `data`.
+unsafe fn tell(
+    callback: InfoCallback,
+    (agent_index, kind, of): (u32, InfoKind, InfoUnion),
+    data: *mut c_void,
+) -> Answer {
+    let info = InfoData {
+        agent_index,
+        kind,
+        of,
+    };
+    // SAFETY: `callback` takes an information, all of which is filled in, and `data`; the texts last for ever.
+    let call = || unsafe { callback(info, data) };
+    let status = callee("rocprofiler_iterate_info", callback as *const ()).call(call);
+    if status == Status::SUCCESS {
+        Ok(())
+    } else {
+        Err(Failure::new(status, "the callback ended the iteration"))
+    }
 }

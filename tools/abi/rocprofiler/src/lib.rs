@@ -14,14 +14,14 @@
 //! |---|---|---|
 //! | `rocprofiler_error_string` | the function that failed last on this thread, and what failed; empty before any failure | |
 //! | `rocprofiler_version_major`, `..._minor`, `rocprofiler_major_version`, `rocprofiler_minor_version` | 8, 0 | |
-//! | `rocprofiler_get_info` | the number of counters and metrics of a device, or of all; no device has traces or parameters of traces | `INVALID_AGENT`; `INVALID_ARGUMENT` of kinds that are iterated |
-//! | `rocprofiler_iterate_info`, `rocprofiler_query_info` | counters are basic, metrics have an `expr`. `agent_index` numbers devices in the order in which they became known; OpenCL is asked for its devices if none is. The fields of the document's query that are not null or 0 have to be equal; ROCm's query with a kind is an iteration of that kind, and one with a trace's name finds none | `INVALID_AGENT`; `INVALID_ARGUMENT` of kinds that are numbers; what the callback returns, if it is not `SUCCESS` |
-//! | `rocprofiler_open` | a group has the features that are counted in one run of a kernel, each feature in the first group that has room for it. A metric that needs several runs alone has a group of its own, and its kernels are repeated. Without features, a context has the times of a kernel. No queue is created or used. Upper and lower case of names are alike. The `name` of a feature is what is read, as by ROCm's library: the `block` of a `counter` is taken for one | `INVALID_AGENT`; `INVALID_ARGUMENT` of unknown names (the sentence names the nearest one, or the counter that the device lacks), traces, unknown modes, `STANDALONE` without `queue` or `CREATEQUEUE`, `CREATEQUEUE` without `STANDALONE` or `queue_depth`; `ERROR` if `SINGLEGROUP` does not suffice |
+//! | `rocprofiler_get_info` | the number of counters and metrics of a device, or of all; the simulated GPU has one trace, without parameters | `INVALID_AGENT`; `INVALID_ARGUMENT` of kinds that are iterated |
+//! | `rocprofiler_iterate_info`, `rocprofiler_query_info` | counters are basic, metrics have an `expr`. `agent_index` numbers devices in the order in which they became known; OpenCL is asked for its devices if none is. The fields of the document's query that are not null or 0 have to be equal; ROCm's query with a kind is an iteration of that kind, and one with a trace's name finds no parameters | `INVALID_AGENT`; `INVALID_ARGUMENT` of kinds that are numbers; what the callback returns, if it is not `SUCCESS` |
+//! | `rocprofiler_open` | a group has the features that are counted in one run of a kernel, each feature in the first group that has room for it. A metric that needs several runs alone has a group of its own, and its kernels are repeated. Without features, a context has the times of a kernel. No queue is created or used. Upper and lower case of names are alike. The `name` of a feature is what is read, as by ROCm's library: the `block` of a `counter` is taken for one | `INVALID_AGENT`; `INVALID_ARGUMENT` of unknown names (the sentence names the nearest one, or the counter that the device lacks), traces that the device does not have, unknown modes, `STANDALONE` without `queue` or `CREATEQUEUE`, `CREATEQUEUE` without `STANDALONE` or `queue_depth`; `ERROR` if `SINGLEGROUP` does not suffice |
 //! | `rocprofiler_get_agent` | the device of a context; not in the document | |
 //! | `rocprofiler_close` | also while a kernel runs, whose values are lost then, and in callbacks | `INVALID_ARGUMENT` of a context of a pool |
 //! | `rocprofiler_group_count`, `rocprofiler_get_group` | | `INVALID_INDEX` |
 //! | `rocprofiler_get_metrics` | counters are `INT64`, metrics `DOUBLE`; of all groups | `ERROR`: a group has no data, or a feature no value, whose data is then `UNINIT`; all others are written |
-//! | `rocprofiler_iterate_trace_data` | the callback is not called | |
+//! | `rocprofiler_iterate_trace_data` | of a context with the trace of the simulated GPU ([`trace`]): one instance, the latest kernel of the first group; otherwise the callback is not called | `ERROR`: no kernel has ended, or within a callback; what the callback returns, if it is not `SUCCESS` |
 //! | `rocprofiler_get_time` | times of records are nanoseconds of CLOCK_BOOTTIME. The error is half the time that comparing both clocks took, and the resolution of the clock; of a coarse clock that is no bound where ticks come late, as on virtual machines (4.0 ms given, 6.5 ms seen). In ROCm's form, both places may be NULL | `INVALID_ARGUMENT` of another clock |
 //! | `rocprofiler_start`, `rocprofiler_group_start` | counts from 0, with `STANDALONE` whatever runs on the device, without it the kernels, which run one after the other then | `ERROR`: it is started, something else counts, or the context has no features; `INVALID_ARGUMENT`: a metric does not follow from the sums of its counters, or needs several runs; `INVALID_INDEX` |
 //! | `rocprofiler_read`, `rocprofiler_group_read` | the values since the start, for `rocprofiler_get_metrics`. Not in callbacks | `ERROR`: it is not started; `INVALID_INDEX` |
@@ -61,6 +61,7 @@ mod pool;
 mod record;
 mod settings;
 mod time;
+mod trace;
 mod types;
 mod unavailable;
 mod within;
@@ -74,9 +75,9 @@ use pool::Pool;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use types::{
-    AgentHandle, Answer, Failure, Feature, Group, Handle, InfoCallback, InfoKind, InfoQuery,
-    PoolEntry, PoolProperties, PoolVisitor, Properties, QueueCallbacks, Status, TimeId,
-    TraceCallback, mode,
+    AgentHandle, Answer, Failure, Feature, Group, Handle, INFO_TRACE_DATA, InfoCallback, InfoKind,
+    InfoQuery, PoolEntry, PoolProperties, PoolVisitor, Properties, QueueCallbacks, Status, TimeId,
+    TraceCallback, TraceData, mode,
 };
 
 const MAJOR: u32 = 8;
@@ -349,18 +350,36 @@ pub extern "C" fn rocprofiler_get_metrics(context: Handle) -> Status {
     })
 }
 
-/// Calls `callback` for the data of traces: there is none.
+/// Calls `callback` for the trace of the latest kernel of the context's first group, if the context has one.
+///
+/// # Safety
+///
+/// `callback` does what its type says, with `data`.
 #[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_iterate_trace_data(
+pub unsafe extern "C" fn rocprofiler_iterate_trace_data(
     context: Handle,
     callback: Option<TraceCallback>,
-    _: *mut c_void,
+    data: *mut c_void,
 ) -> Status {
     api("rocprofiler_iterate_trace_data", || {
-        Context::found(context)?;
-        callback
-            .map(drop)
-            .ok_or_else(|| Failure::null("the callback"))
+        let context = Context::found(context)?;
+        let callback = callback.ok_or_else(|| Failure::null("the callback"))?;
+        context.trace(|bytes| {
+            let mut info = TraceData {
+                sample_id: 0,
+                ptr: bytes.ptr,
+                size: bytes.size,
+                reserved: 0,
+            };
+            let info = (&raw mut info).cast();
+            // SAFETY: `callback` takes an information of this type, and `data`.
+            let call = || unsafe { callback(INFO_TRACE_DATA, info, data) };
+            let name = "rocprofiler_iterate_trace_data";
+            match errors::callee(name, callback as *const ()).call(call) {
+                Status::SUCCESS => Ok(()),
+                status => Err(Failure::new(status, "the callback ended the iteration")),
+            }
+        })
     })
 }
 

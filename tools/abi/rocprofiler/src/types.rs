@@ -371,6 +371,19 @@ pub type TraceCallback = unsafe extern "C-unwind" fn(
     callback_data: *mut c_void,
 ) -> Status;
 
+/// The type of the data of traces (`HSA_VEN_AMD_AQLPROFILE_INFO_TRACE_DATA`).
+pub const INFO_TRACE_DATA: c_int = 3;
+
+/// The data of a trace (`hsa_ven_amd_aqlprofile_info_data_t`, `trace_data`).
+#[derive(Copy, Clone, Debug)]
+#[repr(C)]
+pub struct TraceData {
+    pub sample_id: u32,
+    pub ptr: *mut c_void,
+    pub size: u32,
+    pub reserved: u64,
+}
+
 /// The result of a function, or why it failed.
 pub type Answer<T = ()> = Result<T, Failure>;
 

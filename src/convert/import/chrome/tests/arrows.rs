@@ -191,25 +191,39 @@ fn an_arrow_that_ties_work_may_end_before_it_begins() {
             r#"{{"ph":"{ph}","bp":"e","name":"HostToDevice{id}","cat":"HostToDevice","id":"{id}","pid":{pid},"tid":3,"ts":{ts}}}"#
         )
     };
+    let task = |name: &str, id: u32, ts: u32| {
+        format!(
+            r#"{{"ph":"X","name":"{name}","pid":800,"tid":3,"ts":{ts},"dur":5,"args":{{"Task Type":"AI_CORE","Stream Id":3,"Task Id":{id}}}}}"#
+        )
+    };
     let events = [
-        r#"{"ph":"M","pid":1,"name":"process_name","args":{"name":"Python"}}"#.to_owned(),
-        slice("launch", 3, 1000, 20),
-        r#"{"ph":"X","name":"matmul","pid":800,"tid":3,"ts":990,"dur":15,"args":{"Task Type":"AI_CORE","Stream Id":3,"Task Id":7}}"#
-            .to_owned(),
+        slice("launch", 3, 980, 40),
+        task("earlier", 6, 970),
+        task("matmul", 7, 990),
         arrow("s", 1, 9, 1005),
         arrow("f", 800, 9, 990),
+        // Work that begins before the call.
+        arrow("s", 1, 8, 1006),
+        arrow("f", 800, 8, 970),
         // Without a begin.
-        arrow("f", 800, 10, 990),
+        arrow("f", 800, 10, 991),
     ];
     let (lines, report) = read(format!("[{}]", events.join(",")).as_bytes());
     assert!(
-        lines.contains(&"call launch 1000000..1020000 [1]".to_owned()),
+        lines.contains(&"call launch 980000..1020000 [2]".to_owned()),
         "{lines:?}"
     );
     assert_eq!(report.arrows, 2);
     let lost = report.unrepresented.iter();
     let lost: Vec<_> = lost.map(|one| (&*one.reason, one.count)).collect();
-    assert_eq!(lost, [("end of an arrow that does not begin", 1)]);
+    let expected = [
+        (
+            "arrow to device work that begins before the call in which the arrow does",
+            1,
+        ),
+        ("end of an arrow that does not begin", 1),
+    ];
+    assert_eq!(lost, expected);
 }
 
 #[test]

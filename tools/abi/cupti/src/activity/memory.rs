@@ -3,8 +3,8 @@
 use super::record::{ActivityRecord, Memory};
 use super::sink;
 use crate::objects;
-use gputrail_record::{AgentId, Allocation, AllocationOperation, Context, ContextId};
-use gputrail_tool::describe;
+use gputrail_abi::records::agent_of;
+use gputrail_record::{Allocation, AllocationOperation, ContextId};
 use std::collections::HashMap;
 
 /// An allocation in the units of records: gputrail may have ended when its record is put.
@@ -12,14 +12,6 @@ struct Live {
     allocation: Allocation,
     start: u64,
     device: u32,
-}
-
-/// The agent of an allocation: of one of no agent, that of its context.
-pub fn agent_of(one: &Allocation) -> AgentId {
-    if one.agent.is_some() {
-        return one.agent;
-    }
-    describe::<Context>(one.context).map_or(AgentId::NONE, |context| context.agent)
 }
 
 /// The allocations that have not ended, by context and address.

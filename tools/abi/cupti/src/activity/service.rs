@@ -17,7 +17,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// The kinds of gputrail's records, each with the kinds of CUPTI's that are made from it. Those of calls come first: external
 /// ids need them.
-const SOURCES: [(Kind, &[ActivityKind]); 13] = [
+const SOURCES: [(Kind, &[ActivityKind]); 14] = [
     (Kind::API, &[ActivityKind::DRIVER, ActivityKind::RUNTIME]),
     (
         Kind::KERNEL_DISPATCH,
@@ -57,6 +57,17 @@ const SOURCES: [(Kind, &[ActivityKind]); 13] = [
     (Kind::PREEMPTION, &[ActivityKind::PREEMPTION]),
     // Whether a call of OpenCL waits for its work decides as which one of the runtime it appears.
     (Kind::ARGUMENTS, &[ActivityKind::RUNTIME]),
+    (
+        Kind::EXTERNAL_CORRELATION,
+        &[ActivityKind::EXTERNAL_CORRELATION],
+    ),
+];
+
+/// Kinds of calls, which belong to no context.
+const CALLS: [ActivityKind; 3] = [
+    ActivityKind::DRIVER,
+    ActivityKind::RUNTIME,
+    ActivityKind::EXTERNAL_CORRELATION,
 ];
 
 /// Kinds whose records are made from what the process knows, without records of gputrail's.
@@ -118,13 +129,11 @@ pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer
         return extension::enable(kind, within, on);
     }
     let is_made = |(_, of): &(Kind, &[ActivityKind])| of.contains(&kind);
-    let of_context = SOURCES.iter().any(|source| {
-        is_made(source) && !matches!(kind, ActivityKind::DRIVER | ActivityKind::RUNTIME)
-    });
-    let has_records = SOURCES.iter().any(is_made)
-        || OBJECTS.contains(&kind)
-        || directives::KINDS.contains(&kind)
-        || kind == ActivityKind::EXTERNAL_CORRELATION;
+    let of_context = SOURCES
+        .iter()
+        .any(|source| is_made(source) && !CALLS.contains(&kind));
+    let has_records =
+        SOURCES.iter().any(is_made) || OBJECTS.contains(&kind) || directives::KINDS.contains(&kind);
     let possible = match within {
         Some(_) => of_context,
         None => has_records && (kind != ActivityKind::NVLINK || !on || announce::has_peers()),
@@ -166,7 +175,7 @@ impl Service {
         })?;
         let context = tool::Context::new()?;
         let mut kinds = SOURCES.map(|(kind, _)| kind).to_vec();
-        kinds.extend([Kind::EXTERNAL_CORRELATION, Kind::COMPLETION]);
+        kinds.push(Kind::COMPLETION);
         context.trace_to(&buffer, &kinds)?;
         kinds.retain(|kind| *kind != Kind::COMPLETION && *kind != Kind::API);
         for kind in kinds.into_iter().chain([Kind::API]) {
@@ -215,25 +224,21 @@ impl Service {
     /// Switches the kinds of gputrail's records.
     fn apply(&self, enabled: &wanted::Enabled) -> Answer {
         let is_on = |kinds: &[ActivityKind]| kinds.iter().any(|kind| enabled.has(*kind));
-        let calls = selected::has_calls();
-        let external = calls && is_on(&[ActivityKind::EXTERNAL_CORRELATION]);
-        let switch = |kind, on| self.context.enable_kind(&self.buffer, kind, on);
-        if !external {
-            switch(Kind::EXTERNAL_CORRELATION, false)?;
-        }
-        for (kind, of) in SOURCES {
+        let wanted = SOURCES.map(|(kind, of)| {
             let on = match kind {
-                Kind::ARGUMENTS => is_on(of) || selected::has_functions(),
-                Kind::API => calls,
+                Kind::API => selected::has_calls(),
                 Kind::ARGUMENTS => is_on(of) || selected::has_functions(),
                 // Records of these are told apart by the records that they belong to.
                 Kind::CHILD_KERNEL => of.iter().any(|kind| wanted::is_anywhere(*kind)),
+                Kind::EXTERNAL_CORRELATION => selected::has_calls() && is_on(of),
                 _ => is_on(of),
             };
-            switch(kind, on)?;
-        }
-        if external {
-            switch(Kind::EXTERNAL_CORRELATION, true)?;
+            (kind, on)
+        });
+        // Arguments and external ids are those of calls, which are on as long as they are.
+        let off = wanted.iter().rev().filter(|(_, on)| !on);
+        for (kind, on) in off.chain(wanted.iter().filter(|(_, on)| *on)) {
+            self.context.enable_kind(&self.buffer, *kind, *on)?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::announce;
 use super::environment::Environments;
 use super::kind::ActivityKind;
 use super::markers::Markers;
-use super::memory::{self, Allocations};
+use super::memory::Allocations;
 use super::order::Order;
 use super::record::{self, ActivityRecord, CdpKernel, Kernel, object};
 use super::selected;
@@ -15,7 +15,7 @@ use crate::domain::{self, CallbackDomain};
 use crate::objects::{self, stream_id};
 use crate::{cuda, text};
 use core::ffi::c_char;
-use gputrail_abi::calls::Arguments;
+use gputrail_abi::records::{NextArguments, agent_of, each};
 use gputrail_record::{
     AgentId, Allocation, AllocationOperation, Api, ChildKernel, CorrelationId, Domain, Environment,
     ExternalCorrelation, Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind,
@@ -23,7 +23,7 @@ use gputrail_record::{
     SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
     WorkHeader, WorkId,
 };
-use gputrail_tool::{Batch, WorkTimes, arguments_of_record};
+use gputrail_tool::{Batch, WorkTimes};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,8 +43,7 @@ pub struct Translator {
     markers: Markers,
     environments: Environments,
     order: Order,
-    /// The arguments of a call whose record comes next.
-    arguments: Option<(CorrelationId, Arguments)>,
+    arguments: NextArguments,
 }
 
 /// The low half of a correlation id, as callbacks have it too.
@@ -68,7 +67,10 @@ impl Translator {
             return;
         }
         match record.kind() {
-            Kind::ARGUMENTS => self.keep_arguments(record),
+            Kind::ARGUMENTS => self.arguments.keep(record, |operation| {
+                let shown = cuda::shown(CallbackDomain::RUNTIME_API, operation)?;
+                Some(shown.translation())
+            }),
             Kind::API => each(record, |call: &Api| {
                 self.call(call);
                 self.order.called(call.correlation);
@@ -109,19 +111,6 @@ impl Translator {
         }
     }
 
-    /// Keeps the arguments of the call whose record comes next.
-    fn keep_arguments(&mut self, record: RecordRef<'_>) {
-        self.arguments = None;
-        let Some(head) = record.read::<gputrail_record::Arguments>() else {
-            return;
-        };
-        let shown = cuda::shown(CallbackDomain::RUNTIME_API, head.operation);
-        if let (Some(shown), Ok(kept)) = (shown, arguments_of_record(record)) {
-            let values = shown.recorded(kept.map(|one| (one.name(), one.value())));
-            self.arguments = Some((head.correlation, values));
-        }
-    }
-
     /// Calls of OpenCL are the driver's, under gputrail's ids, and the runtime's, where it has a function that does the same. Those of
     /// the simulated GPU's runtime are the runtime's, under gputrail's ids.
     fn call(&mut self, call: &Api) {
@@ -131,13 +120,12 @@ impl Translator {
             Domain::SIM => ActivityKind::RUNTIME,
             _ => return,
         };
-        let kept = self.arguments.take();
-        let kept = kept.filter(|(correlation, _)| *correlation == call.correlation);
-        let kept = kept.map(|(_, arguments)| arguments);
+        let kept = self.arguments.take(call);
         // The id of the call in an API of CUDA, if it has one.
         let id_in = |domain| {
             let shown = cuda::shown(domain, call.operation)?;
-            let arguments = kept.unwrap_or_else(|| shown.recorded(std::iter::empty()));
+            let arguments =
+                kept.unwrap_or_else(|| shown.translation().recorded(std::iter::empty()));
             Some(shown.id(&arguments))
         };
         let id = domain::FIRST + u32::from(call.operation.number);
@@ -304,6 +292,7 @@ impl Translator {
             record.context_id = work.context.0;
             record.stream_id = stream_id(work.stream, work.queue);
             record.correlation_id = correlation(work.correlation);
+            record.runtime_correlation_id = record.correlation_id;
             record.copy_count = 1;
             self.order.put(work.correlation, record);
         }
@@ -437,7 +426,7 @@ impl Translator {
         (record.address, record.bytes) = (one.address, one.bytes);
         record.timestamp = one.start.0;
         record.process_id = std::process::id();
-        record.device_id = self.device(memory::agent_of(one));
+        record.device_id = self.device(agent_of(one));
         record.context_id = one.context.0;
         record.stream_id = INVALID;
         self.order.put(one.correlation, record);
@@ -451,11 +440,11 @@ impl Translator {
         }
         let mut record = record::Jit::blank();
         // CUPTI_ACTIVITY_JIT_ENTRY_PTX_TO_CUBIN, CUPTI_ACTIVITY_JIT_OPERATION_COMPILE
-        (record.entry_type, record.operation_type) = (1, 3);
+        (record.jit_entry_type, record.jit_operation_type) = (1, 3);
         record.device_id = self.device(overhead.agent);
         (record.start, record.end) = (overhead.start.0, overhead.end.0);
         record.correlation_id = correlation(overhead.correlation);
-        record.operation_correlation_id = overhead.correlation.0;
+        record.jit_operation_correlation_id = overhead.correlation.0;
         record.process_id = std::process::id();
         record.thread_id = overhead.thread.0;
         self.order.put(overhead.correlation, record);
@@ -468,13 +457,6 @@ impl Translator {
         if all {
             self.allocations.finish();
         }
-    }
-}
-
-/// Calls `put` with the record, if it is an `R`.
-fn each<R: gputrail_record::Record>(record: RecordRef<'_>, put: impl FnOnce(&R)) {
-    if let Some(record) = record.read::<R>() {
-        put(&record);
     }
 }
 

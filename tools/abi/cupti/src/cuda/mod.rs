@@ -207,9 +207,9 @@ impl Shown {
         kept(plain.map_or(name, |(plain, _)| plain))
     }
 
-    /// The arguments that a record keeps of a call, with their names.
-    pub fn recorded<'a>(&self, kept: impl Iterator<Item = (&'a str, u64)>) -> Arguments {
-        self.translation.recorded(kept)
+    /// How its arguments are translated.
+    pub fn translation(&self) -> &Translation {
+        &self.translation
     }
 
     /// The parameters of a call; `made` is where its result is put.

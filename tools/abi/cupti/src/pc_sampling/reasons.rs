@@ -32,7 +32,7 @@ pub fn name(number: u32) -> Option<String> {
             None => format!("{PREFIX}{}", own.to_lowercase().replace([' ', '-'], "_")),
         },
     };
-    Some(if number % 2 == 0 {
+    Some(if number.is_multiple_of(2) {
         name
     } else {
         name + NOT_ISSUED

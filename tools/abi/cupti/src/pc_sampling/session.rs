@@ -95,10 +95,10 @@ impl Session {
     pub fn period(&self) -> Option<SamplingPeriod> {
         let level = match self.exponent {
             0 => return None,
-            ..=9 => PeriodLevel::MIN,
-            ..=13 => PeriodLevel::LOW,
-            ..=17 => PeriodLevel::MID,
-            ..=21 => PeriodLevel::HIGH,
+            1..=9 => PeriodLevel::MIN,
+            10..=13 => PeriodLevel::LOW,
+            14..=17 => PeriodLevel::MID,
+            18..=21 => PeriodLevel::HIGH,
             _ => PeriodLevel::MAX,
         };
         let exponent = if counts_cycles(self.agent) {
@@ -190,11 +190,10 @@ impl Session {
         if capacity > 0 && (pcs.is_null() || !pcs.is_aligned()) {
             return Err(CUptiResult::INVALID_PARAMETER);
         }
-        // SAFETY: there is a place, which begins with its size.
-        let stride = if capacity > 0 {
-            unsafe { (*pcs).size }
-        } else {
-            0
+        let stride = match capacity {
+            0 => 0,
+            // SAFETY: there is a place, which begins with its size.
+            _ => unsafe { (*pcs).size },
         };
         let first = offset_of!(PCSamplingPCData, correlation);
         if capacity > 0 && (stride < first || !stride.is_multiple_of(8)) {

@@ -167,9 +167,9 @@ impl Shown {
         })
     }
 
-    /// The arguments that a record keeps of a call, with their names. Arrays are left out: the call is over.
-    pub fn recorded<'a>(&self, kept: impl Iterator<Item = (&'a str, u64)>) -> Arguments {
-        self.translation.recorded(kept)
+    /// How its arguments are translated.
+    pub fn translation(&self) -> &Translation {
+        &self.translation
     }
 
     /// The operations of HIP under which its calls appear: one, or another one for those that wait for their work.

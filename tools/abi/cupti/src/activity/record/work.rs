@@ -116,14 +116,14 @@ records! {
     }
     Jit = JIT [Jit 0, Jit 64, Jit2 72, Jit2 72] {
         kind: u32,
-        entry_type: u32,
-        operation_type: u32,
+        jit_entry_type: u32,
+        jit_operation_type: u32,
         device_id: u32,
         start: Time,
         end: Time,
         correlation_id: u32,
         padding: u32,
-        operation_correlation_id: u64,
+        jit_operation_correlation_id: u64,
         cache_size: u64,
         cache_path: *const c_char,
         process_id: u32,
