@@ -202,7 +202,7 @@ fn functions_of_a_file_that_has_been_replaced_are_not_named() {
     let dir = TestDir::new();
     program(&dir, &["-O2"]);
     let options = ["--call-stacks", "--capture", "-q"];
-    well(&mut dir.record_with(&options, Driver::Threaded, &dir.join("call_stacks"), &[]));
+    well(&mut dir.record_with(&options, Driver::Threaded, dir.join("call_stacks"), &[]));
     program(&dir, &["-O1"]);
     well(&mut dir.gputrail(["convert", "run.gputrail", "-o", "later.pftrace"]));
     let found = stacks(&dir, "later.pftrace");

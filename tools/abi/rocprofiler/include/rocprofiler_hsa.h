@@ -98,13 +98,11 @@ typedef int hsa_ven_amd_aqlprofile_info_type_t;
 
 typedef struct {
     uint32_t sample_id; /* the instance */
-    union {
-        struct {
-            void *ptr;
-            uint32_t size;
-        } trace_data;
-        uint64_t reserved[3];
-    };
+    struct {
+        void *ptr;
+        uint32_t size;
+    } trace_data;
+    uint64_t reserved;
 } hsa_ven_amd_aqlprofile_info_data_t;
 
 typedef hsa_status_t (*hsa_ven_amd_aqlprofile_data_callback_t)(hsa_ven_amd_aqlprofile_info_type_t info_type,

@@ -7,7 +7,9 @@
 use crate::types::{Answer, Failure};
 use gputrail_abi::lock;
 use gputrail_record::{Agent, AgentId, AgentKind, InstructionCount, Kind, WorkId};
-use gputrail_tool::{Batch, Buffer, BufferOptions, Context, Policy, RecordFormat, Status, describe};
+use gputrail_tool::{
+    Batch, Buffer, BufferOptions, Context, Policy, RecordFormat, Status, describe,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex};
@@ -110,7 +112,11 @@ pub fn take(work: WorkId) -> Answer<Vec<Entry>> {
     let recording = lock(&RECORDING).clone();
     if let Some(recording) = recording {
         // After gputrail's end, all records have been delivered.
-        if recording.0.flush().is_err_and(|error| error.status == Status::BUSY) {
+        if recording
+            .0
+            .flush()
+            .is_err_and(|error| error.status == Status::BUSY)
+        {
             let text = "the records of the trace cannot be waited for in a callback";
             return Err(Failure::state(text));
         }
