@@ -56,7 +56,7 @@
 //! | `cuptiActivityRegisterTimestampCallback` | the clock of records, and of `cuptiGetTimestamp`, may have any origin and speed; times between its readings are interpolated | `INVALID_PARAMETER` |
 //! | `cuptiActivityEnableDriverApi`, `cuptiActivityEnableRuntimeApi` | a function that is enabled is recorded without its kind, one that is disabled is not recorded with it; enabling or disabling the kind forgets that | `INVALID_PARAMETER`: an unknown id |
 //! | `cuptiGetGraphId`, `cuptiGetGraphExecId`, `cuptiGetGraphNodeId` | of the handles in `CUpti_GraphData`, which are numbers | `INVALID_PARAMETER` |
-//! | `cuptiPCSampling*`, `cuptiGetCubinCrc`, `cuptiGetSassToSourceCorrelation`, `cuptiRegisterComputeCrcCallback` | [`pc_sampling`] | |
+//! | `cuptiPCSampling*`, `cuptiGetCubinCrc`, `cuptiGetSassToSourceCorrelation`, `cuptiRegisterComputeCrcCallback` | `pc_sampling` | |
 //! | `cuptiProfiler*` | no device has these counters: `cuptiProfilerDeviceSupported` says so | `NOT_SUPPORTED`; `INVALID_PARAMETER` |
 //! | `cuptiActivityConfigureUnifiedMemoryCounter` | kinds 3 to 7; the bytes that were moved always have records | `INVALID_PARAMETER`; `UM_PROFILING_NOT_SUPPORTED`: something is recorded or called back already |
 //! | `cuptiActivityConfigurePCSampling` | the period of a context's device, also while it is sampled; the medium one, if it is never called | `INVALID_PARAMETER`: null, no context, a size below 8, or a period that does not exist; `INVALID_OPERATION` once the program has chosen a mode of event collection for the context, or has enabled one of its groups; `NOT_SUPPORTED`: the device cannot be sampled, or not so often, or the system does not allow it. Processors know no exponents, which are of cycles |
