@@ -1,6 +1,6 @@
 //! Call stacks of the host in calls that enqueue work, for recordings that ask for them.
 //!
-//! [`CallStacks::take`] is called at the exit of such a call, after its time was taken. It follows the calling thread's stack
+//! `CallStacks::take` is called at the exit of such a call, after its time was taken. It follows the calling thread's stack
 //! with the unwind information of loaded modules, or by frame pointers in code that has none, up to
 //! [`MAX_FRAMES`](gputrail_record::MAX_FRAMES) frames, and stores the stack among the names. What it costs is bounded, and no
 //! stack is taken for granted: memory is read within the bounds of the thread's stack, or through the system.

@@ -42,7 +42,7 @@ pub fn selected(scope: &Scope) -> String {
 /// of a kernel, too.
 const ON_REQUEST: [Domain; 1] = [Domain::HSA];
 
-/// The scope of a recording: what to record, and when. The default is everything, always, but the calls of [`ON_REQUEST`].
+/// The scope of a recording: what to record, and when. The default is everything, always, but the calls of HSA.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Nothing is recorded before this time, on CLOCK_BOOTTIME.
