@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gputrail_harness::machine::Need;
+use gputrail_harness::machine::{Need, skipped};
 use gputrail_harness::needs;
 use gputrail_harness::pocl::{Driver, on_pocl};
 use gputrail_harness::program::run;
@@ -220,6 +220,13 @@ fn functions_of_python_have_their_names() {
     needs!(functions_of_python_have_their_names: Need::Pocl);
     let script = repository("tests/programs/call_stacks.py");
     let versions = ["3.12", "3.13", "3.14"].map(python).into_iter().flatten();
+    let versions: Vec<PathBuf> = versions.collect();
+    if versions.is_empty() {
+        skipped(
+            "functions_of_python_have_their_names",
+            "this machine has no Python from 3.12 on, which knows -X perf",
+        );
+    }
     for python in versions {
         let dir = TestDir::new();
         let mut record = dir.gputrail(["record", "--call-stacks", "-q", "-o", "run.pftrace", "--"]);
