@@ -85,7 +85,7 @@ fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// What the summary says of the same questions; the headings are those of the page.
+/// The summary's answers to these questions; the headings are those of the page.
 fn compare_with_summary(answers: &BTreeMap<String, Vec<Vec<Value>>>, all: &Value) {
     let times = ["name", "count", "total_ns", "max_ns"];
     assert_eq!(

@@ -1,8 +1,8 @@
 //! Counters of agents whose kernels run on threads of this process, such as PoCL's processors.
 //!
 //! The counted threads are those of the runtime: all that the process did not have before the runtime was used, but those that
-//! enqueue kernels outside of the runtime's callbacks. Between two readings of their events lies one dispatch: the calling thread waits for the work before it, reads, enqueues the kernel,
-//! waits for it, and reads again. So kernels of all threads of the program run one after the other, which is the cost of
+//! enqueue kernels outside of the runtime's callbacks. Between two readings of their events lies one dispatch: the calling
+//! thread waits for the work before it, reads, enqueues the kernel, waits for it, and reads again. So kernels of all threads of the program run one after the other, which is the cost of
 //! values that belong to one kernel. Counters that need several passes are read around as many runs of the kernel, which the
 //! layer makes (`sources/opencl/layer/replay`). A kernel is not counted, and its values are invalid, where waiting could last for ever
 //! or lasts too long: if the work may wait for the program, or a thread of the runtime enqueues.

@@ -173,7 +173,7 @@ impl CountedThreads {
         }
     }
 
-    /// The same threads with other events.
+    /// Threads of the same kind, with other events.
     pub fn with(&self, events: SetEvents, of_program: Vec<u32>) -> CountedThreads {
         CountedThreads {
             run_in_callers: self.run_in_callers,

@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::ffi::CString;
 
-/// What is looked for, and what was found.
+/// A search: the name, and the library that was found.
 struct Search {
     address: usize,
     name: Option<CString>,

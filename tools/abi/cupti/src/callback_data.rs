@@ -127,7 +127,7 @@ struct MarkerParams {
     thread_id: u32,
 }
 
-/// What the program's function keeps from the enter of a call to its exit, under each id.
+/// The words that the program's function keeps from the enter of a call to its exit, under each id.
 #[derive(Copy, Clone, Default)]
 #[repr(C)]
 struct Numbers {
@@ -136,7 +136,7 @@ struct Numbers {
     driver: u64,
 }
 
-/// What the function of a call's end has to know of its beginning lies in one word: 0, or where the numbers are.
+/// The function of a call's end gets one word from its beginning: 0, or where the numbers are.
 fn take_numbers(word: u64) -> Numbers {
     let numbers = core::ptr::with_exposed_provenance_mut::<Numbers>(word as usize);
     if numbers.is_null() {

@@ -36,7 +36,7 @@ fn compiler(includes: &[PathBuf], layout: Layout) -> (tempfile::TempDir, Command
     (folder, compiler)
 }
 
-/// What headers declare: structures with the names of their fields, and enumerators.
+/// The declarations of headers: structures with the names of their fields, and enumerators.
 #[derive(Default)]
 struct Declared {
     structures: BTreeMap<String, Vec<String>>,

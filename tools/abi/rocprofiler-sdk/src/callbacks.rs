@@ -126,7 +126,7 @@ const OF_MARKERS: [(Kind, BufferTracingKind); 2] = [
 ];
 
 impl Told {
-    /// What a context with these services is told. Buffers of other contexts get nothing.
+    /// The records of a context with these services. Buffers of other contexts get nothing.
     pub fn new(context: ContextId, services: &Services) -> Told {
         let buffer = |(kind, of): (Kind, BufferTracingKind)| {
             let service = services.buffers.get(&of)?;

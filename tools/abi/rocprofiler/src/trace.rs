@@ -23,7 +23,7 @@ pub const DESCRIPTION: &CStr =
 /// The most entries of a kernel.
 const MAX_ENTRIES: usize = 1 << 16;
 
-/// What an instruction did (`rocprofiler_gputrail_instruction_t`).
+/// The action of an instruction (`rocprofiler_gputrail_instruction_t`).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Entry {

@@ -29,7 +29,7 @@ unsafe impl Send for Waiting {}
 #[derive(Default)]
 pub struct Order {
     calls: HashSet<CorrelationId>,
-    /// The same calls, the oldest first.
+    /// The calls by age, the oldest first.
     oldest: VecDeque<CorrelationId>,
     waiting: VecDeque<Waiting>,
 }

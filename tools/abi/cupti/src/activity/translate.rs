@@ -141,7 +141,7 @@ impl Translator {
         );
         let choice = driver.and_then(|id| selected::choice(own, id));
         match driver.filter(|_| choice == Some(true)) {
-            // Who has asked for a function of the driver gets it under that id.
+            // A program that has asked for a function of the driver gets it under that id.
             Some(id) => put_api(call, own, id, status),
             None if choice.is_none() && selected::is_wanted(own, id) => {
                 put_api(call, own, id, call.return_code as u32);

@@ -33,7 +33,7 @@ pub unsafe trait ActivityRecord: Copy {
 /// Nanoseconds of gputrail's clock, which are told in CUPTI's; 0 for none.
 pub type Time = u64;
 
-/// What a record is about (`CUpti_ActivityObjectKindId`): process and thread; or device, context and stream.
+/// The object of a record (`CUpti_ActivityObjectKindId`): process and thread; or device, context and stream.
 pub type ObjectId = [u32; 3];
 
 /// `CUpti_ActivityObjectKind`.
