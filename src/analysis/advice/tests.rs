@@ -75,6 +75,28 @@ impl Recording {
         self.failing_call(name, (start, end), submits, None);
     }
 
+    /// A call without work, inside of which others may be until [`returned`](Recording::returned).
+    fn open_call(&mut self, name: &str, (start, end): (u64, u64)) {
+        let function = Function {
+            index: FunctionIndex(place(&mut self.functions, name) as u32),
+            name: name.into(),
+            ..Function::default()
+        };
+        let call = Call {
+            thread: ThreadId(1),
+            start: Nanos(start),
+            end: Some(Nanos(end)),
+            open: true,
+            ..Call::blank(&function)
+        };
+        self.summary.call(&call).unwrap();
+    }
+
+    fn returned(&mut self, end: u64) {
+        let track = Call::blank(&Function::default()).track;
+        self.summary.end(track, Nanos(end)).unwrap();
+    }
+
     fn failing_call(
         &mut self,
         name: &str,
@@ -294,6 +316,49 @@ fn synchronous_pageable_and_tiny_copies_are_seen() {
     for rule in ["synchronous-copies", "pageable-copies", "tiny-copies"] {
         assert_eq!(good.advice(rule), None, "{rule}");
     }
+}
+
+#[test]
+fn large_copies_and_those_without_a_size_are_not_tiny() {
+    let mut recording = Recording::new();
+    for number in 0..300 {
+        let begin = 1000 * number;
+        recording.call("cudaMemcpyAsync", begin, begin + 20, 1);
+        let copy = Piece {
+            kind: WorkKind::Copy,
+            name: "Memcpy DtoD",
+            bytes: [4096, 64 << 20, 0][number as usize % 3],
+            ..KERNEL
+        };
+        recording.work(copy, begin, begin + 20, begin + 70);
+    }
+    // A hundred of them, each with its call.
+    assert_eq!(recording.told("tiny-copies").stake, Some(Nanos(7_000)));
+    let work = recording.summary.other_work();
+    assert_eq!((work[0].sized_time, work[0].times.total), (10_000, 15_000));
+}
+
+#[test]
+fn a_copy_within_a_copy_counts_once_and_saves_no_time_of_kernels() {
+    let mut recording = Recording::new();
+    for number in 0..20 {
+        let begin = 1000 * number;
+        recording.open_call("cudaMemcpy", (begin, begin + 400));
+        recording.open_call("cuMemcpyHtoD", (begin + 10, begin + 390));
+        recording.returned(begin + 390);
+        recording.returned(begin + 400);
+        recording.call("cuLaunchKernel", begin + 400, begin + 401, 1);
+        recording.work(KERNEL, begin + 400, begin + 401, begin + 900);
+    }
+    let advice = recording.told("synchronous-copies");
+    assert!(advice.seen.contains("20 calls"), "{}", advice.seen);
+    assert_eq!(advice.stake, Some(Nanos(8_000)));
+    // A kernel of another queue fills the gaps.
+    let all = Piece { queue: 1, ..KERNEL };
+    recording.call("cuLaunchKernel", 19_901, 19_902, 1);
+    recording.work(all, 19_901, 401, 19_400);
+    let stake = recording.told("synchronous-copies").stake.unwrap();
+    assert!(stake < Nanos(8_000), "{stake:?}");
 }
 
 #[test]

@@ -330,7 +330,8 @@ unsafe fn describe_arguments(
 fn place_in_structure(described: &mut [DescribedArgument]) {
     let first = described.iter().map(|argument| argument.offset).min();
     for argument in &mut *described {
-        argument.offset = argument.offset - first.unwrap_or_default() + FIRST_ARGUMENT;
+        let distance = argument.offset - first.unwrap_or_default();
+        argument.offset = distance.saturating_add(FIRST_ARGUMENT);
     }
 }
 

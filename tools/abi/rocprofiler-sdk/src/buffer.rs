@@ -126,7 +126,12 @@ impl Buffer {
     }
 
     /// Puts a record from a thread of the program, which does not wait for memory.
-    pub fn put_at_once<R: Copy>(self: &Arc<Self>, category: BufferCategory, kind: i32, record: &R) {
+    pub fn put_without_waiting<R: Copy>(
+        self: &Arc<Self>,
+        category: BufferCategory,
+        kind: i32,
+        record: &R,
+    ) {
         self.put_within(Duration::ZERO, category, kind, record);
     }
 

@@ -493,7 +493,7 @@ impl Told {
             thread_id: ids.thread,
         };
         let buffer = &service.buffer;
-        buffer.put_at_once(BufferCategory::TRACING, kind.0, &record);
+        buffer.put_without_waiting(BufferCategory::TRACING, kind.0, &record);
     }
 }
 

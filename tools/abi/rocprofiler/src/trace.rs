@@ -40,12 +40,12 @@ pub struct Entry {
     pub ideal_transactions: u64,
 }
 
-/// What a kernel's instructions did, by their offset.
+/// The actions of a kernel's instructions, by their offset.
 type Entries = BTreeMap<u64, Entry>;
 
 /// The kernels whose traces are wanted.
 static KERNELS: Mutex<Option<HashMap<WorkId, Entries>>> = Mutex::new(None);
-/// What records instructions, once a context with a trace is opened.
+/// The recording of instructions, once a context with a trace is opened.
 static RECORDING: Mutex<Option<Arc<(Buffer, Context)>>> = Mutex::new(None);
 
 /// Whether a device has the trace.
