@@ -3,7 +3,7 @@
 //! Events stand in a file in any order, and what names their processes stands behind them. So a file is read once, into
 //! records that are sorted by time in bounded memory (runs go to a temporary file), and then passed on:
 //!
-//! 1. [`scan`] finds the events in the bytes, and contains damage.
+//! 1. [`scan`] finds the events in the bytes, and contains damage; with threads, ahead of the next step ([`batches`]).
 //! 2. [`collect`] makes a record of each event, and learns what the file says about processes, threads and devices.
 //! 3. [`pairs`] puts begins and ends (B/E, b/e) together, [`correlations`] calls and their work, and [`arrows`] the points of arrows
 //!    and their slices.

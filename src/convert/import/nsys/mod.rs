@@ -116,6 +116,12 @@ pub(super) fn read_parquet(
     let Some(first) = sources.first() else {
         return Ok(());
     };
+    if let [only] = tables.tables()
+        && only.name == "StringIds"
+    {
+        let expected = "the folder of the export, which has the other tables";
+        report.finding(first.name(), None, "the table of texts alone", expected);
+    }
     if tables.table("StringIds").is_none() {
         let expected = "all files of the folder: names are in StringIds.parquet";
         report.finding(first.name(), None, "a part of an export", expected);
@@ -128,7 +134,7 @@ pub(super) fn read_parquet(
 #[cfg(not(feature = "parquet"))]
 pub(super) fn read_parquet(
     sources: &[InputFile],
-    _: usize,
+    _: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
