@@ -9,7 +9,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -243,7 +244,7 @@ impl Sorter {
         }
         while let Some(Reverse((key, index))) = merged.pop() {
             let run = &mut open[index];
-            take(key, &run.entry)?;
+            take(key, run.entry())?;
             if let Some(key) = run.next()? {
                 merged.push(Reverse((key, index)));
             }
@@ -274,7 +275,8 @@ struct FilePart {
     end: u64,
 }
 
-impl Read for FilePart {
+impl FilePart {
+    /// Reads up to `buffer`'s length; 0 at the end.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = (self.end - self.at).min(buffer.len() as u64) as usize;
         let count = self.file.read_at(&mut buffer[..most], self.at)?;
@@ -285,35 +287,63 @@ impl Read for FilePart {
 
 /// A run that is being read.
 struct SortedRun {
-    part: BufReader<FilePart>,
-    entry: Vec<u8>,
+    part: FilePart,
+    /// Bytes of the run.
+    bytes: Vec<u8>,
+    /// The entry in `bytes`, and behind it what comes next.
+    entry: Range<usize>,
 }
 
 impl SortedRun {
     fn new(part: FilePart) -> SortedRun {
         SortedRun {
-            part: BufReader::with_capacity(RUN_BUFFER, part),
-            entry: Vec::new(),
+            part,
+            bytes: Vec::new(),
+            entry: 0..0,
         }
     }
 
-    /// Reads the next entry, and returns its key.
+    fn entry(&self) -> &[u8] {
+        &self.bytes[self.entry.clone()]
+    }
+
+    /// Goes to the next entry, and returns its key.
     fn next(&mut self) -> io::Result<Option<SortKey>> {
-        let mut head = [0; 20];
-        if self.part.buffer().is_empty() {
-            let inner = self.part.get_ref();
-            if inner.at == inner.end {
-                return Ok(None);
-            }
+        self.entry.start = self.entry.end;
+        if self.entry.start == self.bytes.len() && self.part.at == self.part.end {
+            return Ok(None);
         }
-        self.part.read_exact(&mut head)?;
+        let head: [u8; 20] = self.read()?;
         let (first, rest) = head.split_at(8);
         let (second, length) = rest.split_at(8);
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
         let length = u32::from_le_bytes(length.try_into().expect("4 bytes"));
-        self.entry.resize(length as usize, 0);
-        self.part.read_exact(&mut self.entry)?;
+        self.entry.start = self.entry.end;
+        self.hold(length as usize)?;
         Ok(Some((number(first) as i64, number(second))))
+    }
+
+    /// The bytes that come next.
+    fn read<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        self.hold(N)?;
+        Ok(self.entry().try_into().expect("as many bytes"))
+    }
+
+    /// Makes the next `length` bytes the entry.
+    fn hold(&mut self, length: usize) -> io::Result<()> {
+        while self.bytes.len() - self.entry.start < length {
+            self.bytes.drain(..self.entry.start);
+            self.entry.start = 0;
+            let before = self.bytes.len();
+            self.bytes.resize(length.max(RUN_BUFFER), 0);
+            let count = self.part.read(&mut self.bytes[before..]);
+            self.bytes.truncate(before + *count.as_ref().unwrap_or(&0));
+            if count? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        self.entry.end = self.entry.start + length;
+        Ok(())
     }
 }
 

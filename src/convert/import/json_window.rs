@@ -14,7 +14,10 @@ const LONGEST_TOKEN: usize = 16;
 /// A file up to the end of its window.
 pub(super) struct JsonWindow<R> {
     file: R,
+    /// The window, and room behind it.
     buffer: Vec<u8>,
+    /// The length of the window.
+    length: usize,
     /// The place in the window up to which the file has been read.
     pub at: usize,
     /// Offset of the window in the file.
@@ -34,6 +37,7 @@ impl<R: BufRead> JsonWindow<R> {
         JsonWindow {
             file,
             buffer: Vec::new(),
+            length: 0,
             at: 0,
             offset: 0,
             ended: false,
@@ -45,7 +49,7 @@ impl<R: BufRead> JsonWindow<R> {
 
     /// The bytes in memory from `at` on.
     pub fn rest(&self) -> &[u8] {
-        &self.buffer[self.at..]
+        &self.buffer[self.at..self.length]
     }
 
     /// The text at `at`, up to what is no UTF-8, and of bounded length.
@@ -65,40 +69,41 @@ impl<R: BufRead> JsonWindow<R> {
 
     /// Goes to the end of the window.
     pub fn skip_all(&mut self) {
-        self.at = self.buffer.len();
+        self.at = self.length;
     }
 
     /// Reads more; false at the end of the file. Bytes before `at` go.
     pub fn fill(&mut self) -> bool {
-        self.buffer.drain(..self.at);
+        self.buffer.copy_within(self.at..self.length, 0);
+        self.length -= self.at;
         self.offset += self.at as u64;
         self.at = 0;
         // Doubled, so that a long value is parsed a few times only.
-        let before = self.buffer.len();
+        let before = self.length;
         let wanted = before + WINDOW.max(before);
-        while !self.ended && self.buffer.len() < wanted {
-            match self.file.fill_buf() {
-                Ok([]) => self.ended = true,
-                Ok(bytes) => {
-                    let count = bytes.len();
-                    self.buffer.extend_from_slice(bytes);
-                    self.file.consume(count);
-                }
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        while !self.ended && self.length < wanted {
+            // Straight into the window: readers have nothing in buffers of their own for as much.
+            match self.file.read(&mut self.buffer[self.length..wanted]) {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.length += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let end = self.offset + self.buffer.len() as u64;
+                    let end = self.offset + self.length as u64;
                     self.error = Some((end, error));
                     self.ended = true;
                 }
             }
         }
-        self.buffer.len() > before
+        self.length > before
     }
 
     /// Reads the first bytes, and goes behind a byte order mark.
     pub fn begin(&mut self) {
         self.fill();
-        if self.buffer.starts_with(b"\xef\xbb\xbf") {
+        if self.rest().starts_with(b"\xef\xbb\xbf") {
             self.at = 3;
         }
     }

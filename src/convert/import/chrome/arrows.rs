@@ -108,9 +108,7 @@ enum BestTie {
 
 /// Finds the slices of all arrows.
 pub(super) fn find(collected: &mut Collected<'_>) -> io::Result<Arrows> {
-    let mut begun = collected.begun_flows.iter();
-    let has_loose = begun.any(|id| !collected.correlations.has_work(*id));
-    if !collected.has_arrows && !has_loose {
+    if !collected.has_arrows && !collected.correlations.has_loose_arrows() {
         return Ok(Arrows::default());
     }
     let mut events = mem::take(&mut collected.events);
@@ -276,7 +274,7 @@ impl<'c, 'a> ArrowFinder<'c, 'a> {
     fn flow(&mut self, time: i64, head: RecordHead) {
         if head.has(flag::BY_CORRELATION)
             && (self.collected.correlations.has_work(head.id)
-                || !self.collected.begun_flows.contains(&head.id))
+                || !self.collected.correlations.has_arrow(head.id))
         {
             // Counted when it is passed on.
             return;

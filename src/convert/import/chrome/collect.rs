@@ -3,7 +3,7 @@
 mod flows;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 
@@ -88,8 +88,6 @@ pub(super) struct Collected<'a> {
     pub operations: Operations,
     /// Fields beside the events.
     pub fields: Vec<(String, String)>,
-    /// Correlation ids at which arrows begin.
-    pub begun_flows: NumberSet,
     /// Whether there are arrows that correlation ids do not give, and such that events name.
     pub has_arrows: bool,
     pub has_bound_arrows: bool,
@@ -117,9 +115,6 @@ pub(super) struct Collected<'a> {
     /// Buffer for the arguments of an event.
     arguments: StoredArguments,
 }
-
-/// A set of numbers that a file chooses.
-pub(super) type NumberSet = HashSet<u64, foldhash::fast::RandomState>;
 
 /// Arguments of device work that decide where it belongs.
 #[derive(Debug, Default)]
@@ -171,7 +166,6 @@ impl<'a> Collected<'a> {
             is_whole: true,
             operations: Operations::default(),
             fields: Vec::new(),
-            begun_flows: NumberSet::default(),
             has_arrows: false,
             has_bound_arrows: false,
             has_graphs: false,

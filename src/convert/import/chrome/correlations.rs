@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::ids::{Id, ProcessText};
+use super::pages::Pages;
 use super::strings::Strings;
-use gputrail_record::number_map::NumberMap;
 
 /// Most places, and most processes with calls, that are told apart. Work at further ones counts as that of the first place.
 const MAX_PLACES: usize = 1 << 16;
@@ -28,8 +28,21 @@ const SEVERAL: u32 = u32::MAX - 1;
 struct Chain {
     first: u32,
     last: u32,
-    /// The number of the process that calls have the id, or `SEVERAL`.
+    /// The number of the process whose calls have the id, or `SEVERAL`.
     caller: u32,
+    /// Whether an arrow begins at the id.
+    has_arrow: bool,
+}
+
+impl Default for Chain {
+    fn default() -> Chain {
+        Chain {
+            first: NONE,
+            last: NONE,
+            caller: NONE,
+            has_arrow: false,
+        }
+    }
 }
 
 /// Where work stands in a file.
@@ -54,10 +67,11 @@ enum Owner {
     Unsure,
 }
 
-/// The calls and the work of a file by correlation id: about 32 bytes for each call with an id and each piece of work.
+/// The calls and the work of a file by correlation id: about 32 bytes for each call with an id and each piece of work, where ids
+/// mostly follow each other.
 #[derive(Debug, Default)]
 pub(super) struct Correlations {
-    chains: NumberMap<u64, Chain>,
+    chains: Pages<Chain>,
     /// The next work of the same correlation id, by event id.
     next: Vec<u32>,
     /// The place of each piece of work, by event id.
@@ -106,11 +120,7 @@ impl Correlations {
         let Some(correlation) = correlation else {
             return;
         };
-        let chain = self.chains.entry(correlation).or_insert(Chain {
-            first: NONE,
-            last: NONE,
-            caller: number,
-        });
+        let chain = self.chains.entry(correlation);
         chain.caller = match chain.caller {
             NONE => number,
             known if known == number => number,
@@ -143,11 +153,7 @@ impl Correlations {
         let id = self.next.len() as u32;
         self.next.push(NONE);
         if let Some(correlation) = correlation {
-            let chain = self.chains.entry(correlation).or_insert(Chain {
-                first: NONE,
-                last: NONE,
-                caller: NONE,
-            });
+            let chain = self.chains.entry(correlation);
             match chain.last {
                 NONE => chain.first = id,
                 last => self.next[last as usize] = id,
@@ -239,23 +245,40 @@ impl Correlations {
         owner_of(&self.owners, &self.places, work)
     }
 
+    /// An arrow begins at this correlation id.
+    pub fn begin_arrow(&mut self, correlation: u64) {
+        self.chains.entry(correlation).has_arrow = true;
+    }
+
+    /// Whether an arrow begins at this correlation id.
+    pub fn has_arrow(&self, correlation: u64) -> bool {
+        let chain = self.chains.get(correlation);
+        chain.is_some_and(|chain| chain.has_arrow)
+    }
+
+    /// Whether an arrow begins at a correlation id without work.
+    pub fn has_loose_arrows(&self) -> bool {
+        let mut chains = self.chains.values();
+        chains.any(|chain| chain.has_arrow && chain.last == NONE)
+    }
+
     /// Whether there is work with this correlation id.
     pub fn has_work(&self, correlation: u64) -> bool {
         self.chains
-            .get(&correlation)
+            .get(correlation)
             .is_some_and(|chain| chain.last != NONE)
     }
 
     /// Whether a call has this correlation id.
     pub fn has_call(&self, correlation: u64) -> bool {
         self.chains
-            .get(&correlation)
+            .get(correlation)
             .is_some_and(|chain| chain.caller != NONE)
     }
 
     /// Whether work has this correlation id.
     pub fn is_of(&self, work: u32, correlation: u64) -> bool {
-        let first = self.chains.get(&correlation).map(|chain| chain.first);
+        let first = self.chains.get(correlation).map(|chain| chain.first);
         let first = first.filter(|first| *first != NONE);
         let next = |id: &u32| Some(self.next[*id as usize]).filter(|next| *next != NONE);
         let mut ids = std::iter::successors(first, next).take(MAX_FOLLOWED);
@@ -264,7 +287,7 @@ impl Correlations {
 
     /// Whether calls of several processes have the id, and it is not known which of them caused the work.
     pub fn is_unsure(&self, work: u32, correlation: u64) -> bool {
-        let chain = self.chains.get(&correlation);
+        let chain = self.chains.get(correlation);
         let is_called_often = chain.is_some_and(|chain| chain.caller == SEVERAL);
         is_called_often && self.owner_of(work) == Owner::Unsure
     }
@@ -272,7 +295,7 @@ impl Correlations {
     /// Takes the work that a call of a process caused: calls `take` with the event ids. Further calls with the id do not get it.
     /// In a file in which too many processes use one id, calls get none.
     pub fn claim(&mut self, correlation: u64, process: Id, mut take: impl FnMut(u32)) {
-        let Some(chain) = self.chains.get_mut(&correlation) else {
+        let Some(chain) = self.chains.get_mut(correlation) else {
             return;
         };
         let is_called_often = chain.caller == SEVERAL;

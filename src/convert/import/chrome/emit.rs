@@ -15,7 +15,7 @@ use super::arguments;
 use super::arrows::Arrows;
 use super::ascend::COMMUNICATION;
 use super::categories::is_call;
-use super::collect::{Collected, LaneKey, NumberSet};
+use super::collect::{Collected, LaneKey};
 use super::correlations::Correlations;
 use super::record::{EventRecord, NONE, RecordHead, StoredKind, flag};
 use super::strings::Strings;
@@ -52,7 +52,6 @@ pub(super) fn emit(
         strings,
         correlations,
         lanes,
-        begun_flows,
         has_derived,
         has_graphs,
         ..
@@ -69,7 +68,6 @@ pub(super) fn emit(
         function_list: Vec::new(),
         counters: HashMap::new(),
         work: DeviceWork::default(),
-        begun_flows,
         has_derived,
         has_graphs,
         arrows,
@@ -95,8 +93,6 @@ pub(super) struct Emitter<'a> {
     function_list: Vec<Function>,
     counters: HashMap<(u32, Box<str>, Box<str>), TrackIndex>,
     work: DeviceWork,
-    /// Correlation ids at which arrows begin.
-    begun_flows: NumberSet,
     /// Whether the file has the counters that are made of other events.
     has_derived: bool,
     /// Whether there are launches of graphs.
@@ -535,7 +531,7 @@ impl Emitter<'_> {
         if self.correlations.has_work(head.id) {
             // The work names its call.
             self.report.arrows += 1;
-        } else if !self.begun_flows.contains(&head.id) {
+        } else if !self.correlations.has_arrow(head.id) {
             // Kineto writes them for calls that enqueue nothing, too.
             self.report.loose_arrows += 1;
         }

@@ -67,6 +67,7 @@ pub(super) mod event;
 mod ids;
 mod intercept;
 mod kernel_details;
+mod pages;
 mod pairs;
 mod proton;
 mod record;

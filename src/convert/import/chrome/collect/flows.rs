@@ -65,7 +65,7 @@ impl Collected<'_> {
             Some(correlation) if is_call_to_work(&category) || is_of_intercept => {
                 head.flags |= flag::BY_CORRELATION;
                 if !last {
-                    self.begun_flows.insert(correlation);
+                    self.correlations.begin_arrow(correlation);
                 }
                 correlation
             }
