@@ -1,11 +1,12 @@
 //! What the libraries with the names of other profilers' APIs have in common: they find gputrail's library, answer in C,
 //! and let no panic out.
 
+pub mod activity;
 mod callee;
 mod frame;
 pub mod functions;
 mod named;
-pub mod records;
+pub mod names;
 
 pub use callee::Callee;
 pub use named::name_of;

@@ -21,10 +21,10 @@ use crate::cuda;
 use crate::domain::{self, CallbackDomain};
 use crate::layout::{Layout, layout};
 use crate::objects::{CUcontext, CUstream, handle_of_context, handle_of_stream};
-use crate::text;
 use core::ffi::{CStr, c_char, c_void};
+use gputrail_abi::activity::is_stream;
 use gputrail_abi::functions::Arguments;
-use gputrail_abi::kept;
+use gputrail_abi::{kept, names};
 use gputrail_record::{
     CodeObject, Context, ContextId, Domain, GraphChange, GraphOperation, Marker, MarkerKind,
     Module, Queue, QueueId, Stream, StreamId, Synchronization,
@@ -185,7 +185,7 @@ fn data_of(callback: &Callback<'_>, site: u32, number: &mut u64) -> CallbackData
         function_name: null(),
         function_params: null(),
         function_return_value: null_mut(),
-        symbol_name: text::of_kernel(callback.kernel()),
+        symbol_name: names::of_kernel(callback.kernel()),
         context: context_handle(context),
         context_uid: context.0,
         correlation_data: number,
@@ -294,9 +294,7 @@ pub fn resource(client: &Client, callback: Callback<'_>) {
         data.context = context_handle(stream.context);
         data.stream = without_provenance_mut(stream.handle as usize);
     } else if let Some(queue) = callback.record::<Queue>() {
-        // Where the runtime has streams, its queues are its own.
-        let context = describe::<Context>(queue.context);
-        if context.is_ok_and(|context| context.domain != Domain::OPENCL) {
+        if !is_stream(queue) {
             return;
         }
         data.context = context_handle(queue.context);
@@ -410,9 +408,9 @@ pub fn marker(client: &Client, callback: Callback<'_>) {
             MarkerKind::START | MarkerKind::END => marker.id,
             _ => 0,
         },
-        name: text::of_string(marker.name),
-        domain: text::of_string(marker.domain),
-        category: text::of_string(marker.category),
+        name: names::of_string(marker.name),
+        domain: names::of_string(marker.domain),
+        category: names::of_string(marker.category),
         color: marker.color,
         thread_id: marker.thread.0,
     };

@@ -87,7 +87,6 @@ mod pc_sampling;
 mod place;
 mod result;
 mod sampling;
-mod text;
 mod timestamp;
 mod unavailable;
 

@@ -17,8 +17,8 @@ use crate::activity::{ActivityKind, correlation, put, wanted};
 use crate::counting::engine;
 use crate::objects::{self, CUcontext};
 use crate::result::{Answer, CUptiResult};
-use crate::{pc_sampling, text, with_gputrail};
-use gputrail_abi::lock;
+use crate::{pc_sampling, with_gputrail};
+use gputrail_abi::{lock, names};
 use gputrail_buffer::platform::internal_thread;
 use gputrail_record::{
     AccessDirection, AgentId, ContextId, Domain, InstructionClass, InstructionCorrelation,
@@ -435,7 +435,7 @@ fn translate(of: RecordRef<'_>) {
         let mut one = record::SourceLocator::blank();
         one.id = line.id.0;
         one.line_number = line.line;
-        one.file_name = text::of_string(line.file);
+        one.file_name = names::of_string(line.file);
         put(&one);
     } else if let Some(instruction) = of.get::<InstructionCorrelation>() {
         if is_wanted(ActivityKind::INSTRUCTION_CORRELATION, || {

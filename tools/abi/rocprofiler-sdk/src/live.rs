@@ -9,7 +9,8 @@ use crate::hip::{self, KeptArguments};
 use crate::kinds;
 use crate::result::{Answer, failed};
 use crate::sampling;
-use crate::translate::Translator;
+use crate::translate::{self, Translator};
+use gputrail_abi::activity::Reader;
 use gputrail_abi::functions::all_calls;
 use gputrail_abi::lock;
 use gputrail_record::{ExternalId, Kind, Operation};
@@ -36,7 +37,7 @@ pub struct Live {
 /// gputrail's buffer.
 struct Feed {
     buffer: Buffer,
-    translator: Arc<Mutex<Translator>>,
+    reader: Arc<Mutex<Reader<Translator>>>,
 }
 
 impl Live {
@@ -86,15 +87,16 @@ impl Feed {
             period: PERIOD,
             ..BufferOptions::default()
         };
-        let translator = Arc::new(Mutex::new(Translator::new(context.id, services, arguments)));
-        let of_buffer = translator.clone();
+        let translator = Translator::new(context.id, services, arguments);
+        let reader = Arc::new(Mutex::new(Reader::new(translator)));
+        let of_buffer = reader.clone();
         let buffer = Buffer::new(options, move |batch: Batch<'_>| {
-            lock(&of_buffer).add(batch);
+            translate::add(&mut lock(&of_buffer), batch);
         })?;
         context
             .gputrail
             .trace_operations_to(&buffer, &kinds, &calls)?;
-        Ok(Some(Feed { buffer, translator }))
+        Ok(Some(Feed { buffer, reader }))
     }
 
     fn collect(&self) -> bool {
@@ -102,7 +104,7 @@ impl Feed {
             Err(error) => error.status != tool::Status::BUSY,
             Ok(()) => true,
         };
-        let mut translator = lock(&self.translator);
+        let translator = &mut lock(&self.reader).to;
         translator.settle(is_possible);
         if let Ok(drops) = self.buffer.dropped() {
             translator.count_dropped(&drops);

@@ -7,6 +7,7 @@ mod created;
 mod directives;
 mod environment;
 mod extension;
+mod fields;
 mod kind;
 mod links;
 mod markers;

@@ -1,10 +1,11 @@
 //! The buffer of gputrail that activity records are made from, and which kinds of its records are on.
 
 use super::kind::ActivityKind;
-use super::translate::Translator;
+use super::translate::{self, Translator};
 use super::{announce, created, directives, extension, selected, sink, wanted};
 use crate::objects;
 use crate::result::{Answer, CUptiResult};
+use gputrail_abi::activity::Reader;
 use gputrail_abi::lock;
 use gputrail_buffer::QueuePlace;
 use gputrail_record::{ContextId, Kind};
@@ -87,7 +88,7 @@ const OBJECTS: [ActivityKind; 9] = [
 pub struct Service {
     context: tool::Context,
     buffer: Buffer,
-    translator: Arc<Mutex<Translator>>,
+    reader: Arc<Mutex<Reader<Translator>>>,
     /// Held while kinds are enabled or disabled.
     enabling: Mutex<()>,
 }
@@ -114,9 +115,9 @@ pub fn existing() -> Option<Arc<Service>> {
 pub fn finish() {
     let service = lock(&SERVICE).take();
     if let Some(service) = service {
-        let translator = service.translator.clone();
+        let reader = service.reader.clone();
         drop(service);
-        lock(&translator).flush(false);
+        lock(&reader).to.flush(false);
     }
     wanted::forget();
     announce::forget();
@@ -168,10 +169,10 @@ impl Service {
             period: PERIOD,
             ..BufferOptions::default()
         };
-        let translator = Arc::new(Mutex::<Translator>::default());
-        let of_buffer = translator.clone();
+        let reader = Arc::new(Mutex::<Reader<Translator>>::default());
+        let of_buffer = reader.clone();
         let buffer = Buffer::new(options, move |batch: Batch<'_>| {
-            lock(&of_buffer).add(batch);
+            translate::add(&mut lock(&of_buffer), batch);
         })?;
         let context = tool::Context::new()?;
         let mut kinds = SOURCES.map(|(kind, _)| kind).to_vec();
@@ -185,7 +186,7 @@ impl Service {
         Ok(Service {
             context,
             buffer,
-            translator,
+            reader,
             enabling: Mutex::default(),
         })
     }
@@ -194,7 +195,7 @@ impl Service {
         if !on && wanted::is_anywhere(kind) {
             // What has been recorded is told as long as its kind is wanted.
             let _ = self.buffer.flush();
-            lock(&self.translator).flush(false);
+            lock(&self.reader).to.flush(false);
         }
         if on && kind == ActivityKind::STREAM {
             created::watch()?;
@@ -258,7 +259,7 @@ impl Service {
             Err(tool::Status::BUSY) => return Err(CUptiResult::INVALID_OPERATION),
             Err(_) => return Err(CUptiResult::UNKNOWN),
         }
-        lock(&self.translator).flush(forced);
+        lock(&self.reader).to.flush(forced);
         Ok(())
     }
 
@@ -287,7 +288,7 @@ pub fn flush(forced: bool) -> Answer {
 pub fn last_words() {
     if sink::is_registered() {
         if let Some(service) = existing() {
-            lock(&service.translator).flush(false);
+            lock(&service.reader).to.flush(false);
         }
         extension::flush(false);
         announce::new_objects(wanted::anywhere(), true);
