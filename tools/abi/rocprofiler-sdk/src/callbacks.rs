@@ -137,6 +137,18 @@ pub struct Ids {
 }
 
 impl Ids {
+    /// The ids of what belongs to no call, on a thread.
+    pub fn of_no_call(thread: u64) -> Ids {
+        Ids {
+            thread,
+            correlation: CorrelationId {
+                internal: 0,
+                external: UserData::from(0),
+                ancestor: 0,
+            },
+        }
+    }
+
     /// The ids of a callback of gputrail's, within the call around it.
     fn of(callback: &Callback<'_>, ancestor: u64) -> Ids {
         Ids {

@@ -27,8 +27,7 @@ use gputrail_record::{
 };
 use gputrail_rocprofiler::{
     self as sdk, CallbackPhase, CallbackTracingKind as Kind, CodeObjectLoadData,
-    CodeObjectOperation, CorrelationId, HipStreamData, HipStreamOperation, KernelSymbolData,
-    UserData,
+    CodeObjectOperation, HipStreamData, HipStreamOperation, KernelSymbolData,
 };
 use gputrail_tool::events::resource;
 use gputrail_tool::{self as tool, Callback, describe};
@@ -58,18 +57,6 @@ const OF_STREAMS: [Operation; 4] = [
 /// The machine code that contexts have been told of, by context and gputrail's number: its unload says what its load has said.
 static TOLD: LazyLock<Mutex<HashMap<(u64, u32), CodePlace>>> = LazyLock::new(Mutex::default);
 
-/// The ids of what belongs to no call, on a thread.
-fn ids(thread: u64) -> Ids {
-    Ids {
-        thread,
-        correlation: CorrelationId {
-            internal: 0,
-            external: UserData::from(0),
-            ancestor: 0,
-        },
-    }
-}
-
 /// Tells of machine code, or of a kernel.
 pub fn code(told: &Told, callback: Callback<'_>, word: &mut u64) {
     let is_load = matches!(
@@ -80,7 +67,7 @@ pub fn code(told: &Told, callback: Callback<'_>, word: &mut u64) {
         true => CallbackPhase::LOAD,
         false => CallbackPhase::UNLOAD,
     };
-    let ids = ids(callback.thread().0.into());
+    let ids = Ids::of_no_call(callback.thread().0.into());
     if let Some(object) = callback.record::<CodeObject>() {
         let what = (Kind::CODE_OBJECT, CodeObjectOperation::LOAD.0);
         let of_context = (told.context().handle, object.id.0);
@@ -115,7 +102,10 @@ pub fn sampled(all: &[CodeObjectId]) {
                 Entry::Vacant(untold) => *untold.insert(CodePlace::new(&object, &[])),
             };
             let what = (Kind::CODE_OBJECT, CodeObjectOperation::LOAD.0);
-            let (ids, mut data) = (ids(crate::thread_id()), load_data(&object, place));
+            let (ids, mut data) = (
+                Ids::of_no_call(crate::thread_id()),
+                load_data(&object, place),
+            );
             told.call(what, CallbackPhase::LOAD, ids, &mut data, &mut 0);
         }
     }
@@ -257,7 +247,7 @@ pub fn stream(told: &Told, callback: Callback<'_>, word: &mut u64) {
         stream_value: value,
     };
     let what = (Kind::HIP_STREAM, operation.0);
-    let ids = ids(callback.thread().0.into());
+    let ids = Ids::of_no_call(callback.thread().0.into());
     told.call(what, phase, ids, &mut data, word);
 }
 

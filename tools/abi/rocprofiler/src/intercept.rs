@@ -37,13 +37,13 @@ use crate::types::{
     Status,
 };
 use crate::{errors, settings, within};
-use core::ffi::{CStr, c_void};
-use gputrail_abi::{kept, lock};
-use gputrail_record::{
-    self as record, Completion, Domain, KernelDispatch, KernelId, Kind, Operation, QueueId,
-};
+use core::ffi::c_void;
+use gputrail_abi::activity::local_memory;
+use gputrail_abi::{lock, names};
+use gputrail_record::{self as record, Completion, KernelDispatch, Kind, Operation, QueueId};
+use gputrail_tool::events::{kernel_dispatch, resource};
 use gputrail_tool::{
-    self as tool, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe, kernel_name,
+    self as tool, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe,
 };
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,57 +138,43 @@ pub fn counts() -> bool {
 
 impl Interception {
     fn watch(self: &Arc<Self>) -> Answer {
-        let named = |domain, name: &CStr| {
-            let found = tool::operation(domain, name);
-            found.ok_or_else(|| {
-                let text = format!("gputrail does not know the operation {name:?}");
-                Failure::new(Status::NOT_INITIALIZED, text)
-            })
-        };
-        let agent_known = named(Domain::RESOURCE, c"agent known")?;
-        let queue_created = named(Domain::RESOURCE, c"queue created")?;
-        let queue_destroyed = named(Domain::RESOURCE, c"queue destroyed")?;
-        let enqueued = named(Domain::KERNEL_DISPATCH, c"kernel enqueue")?;
-        let completed = named(Domain::KERNEL_DISPATCH, c"kernel complete")?;
         let of: Weak<Interception> = Arc::downgrade(self);
         let context = tool::Context::new()?;
         let operations: [Operation; 5] = [
-            agent_known,
-            queue_created,
-            queue_destroyed,
-            enqueued,
-            completed,
+            resource::AGENT_KNOWN,
+            resource::QUEUE_CREATED,
+            resource::QUEUE_DESTROYED,
+            kernel_dispatch::ENQUEUE,
+            kernel_dispatch::COMPLETE,
         ];
         let subscriber = context.call_back(&operations, move |callback: Callback<'_>, _| {
             let Some(this) = of.upgrade() else {
                 return;
             };
-            let operation = callback.operation();
-            if operation == completed {
-                if let Some(completion) = callback.record::<Completion>() {
-                    flight::completed(completion);
+            match callback.operation() {
+                kernel_dispatch::COMPLETE => {
+                    if let Some(completion) = callback.record::<Completion>() {
+                        flight::completed(completion);
+                    }
                 }
-            } else if operation == enqueued {
-                // Its work is known at the exit.
-                let kernel = callback.record::<KernelDispatch>();
-                let kernel =
-                    kernel.filter(|kernel| !callback.is_enter() && kernel.work.id.is_some());
-                if let Some(kernel) = kernel {
-                    flight::enqueued(kernel.work.correlation, kernel.work.id);
+                kernel_dispatch::ENQUEUE => {
+                    // Its work is known at the exit.
+                    let kernel = callback.record::<KernelDispatch>();
+                    if let Some(KernelDispatch { work, .. }) = kernel
+                        && !callback.is_enter()
+                        && work.id.is_some()
+                    {
+                        flight::enqueued(work.correlation, work.id);
+                    }
                 }
-            } else if operation == queue_created || operation == queue_destroyed {
-                let callbacks = &this.callbacks;
-                let call = if operation == queue_created {
-                    callbacks.create
-                } else {
-                    callbacks.destroy
-                };
-                if let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) {
-                    this.tell_of(queue, call);
+                resource::QUEUE_CREATED => this.tell_of(&callback, this.callbacks.create),
+                resource::QUEUE_DESTROYED => this.tell_of(&callback, this.callbacks.destroy),
+                _ => {
+                    if let Err(failure) = this.count() {
+                        let text = format!("dispatches are not intercepted: {}", failure.text);
+                        errors::message(Failure::new(failure.status, text));
+                    }
                 }
-            } else if let Err(failure) = this.count() {
-                let text = format!("dispatches are not intercepted: {}", failure.text);
-                errors::message(Failure::new(failure.status, text));
             }
         })?;
         // A kernel whose device's clock is not known yet has its duration in the units of that clock.
@@ -252,7 +238,7 @@ impl Interception {
             queue_id: queue.number,
             completion_signal: packet.completion_signal,
             packet: &raw const packet,
-            kernel_name: name(dispatch.kernel).as_ptr(),
+            kernel_name: names::kernel(dispatch.kernel).unwrap_or_default().as_ptr(),
             kernel_object: packet.kernel_object,
             kernel_code: (&raw const KERNEL_CODE).cast(),
             // SAFETY: a call of the system that has no conditions.
@@ -282,7 +268,7 @@ impl Interception {
             Err(failure) => {
                 let text = format!(
                     "the group that the dispatch callback returned for the kernel {:?} does not count it: {}",
-                    name(dispatch.kernel),
+                    names::kernel(dispatch.kernel).unwrap_or_default(),
                     failure.text
                 );
                 errors::message_once(Failure::new(failure.status, text));
@@ -292,7 +278,10 @@ impl Interception {
     }
 
     /// Calls the program's callback for a queue that was created, or that is going to be destroyed.
-    fn tell_of(&self, queue: &record::Queue, call: QueueCallback) {
+    fn tell_of(&self, callback: &Callback<'_>, call: Option<QueueCallback>) {
+        let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) else {
+            return;
+        };
         if !is_on() {
             return;
         }
@@ -344,20 +333,8 @@ fn of_queue<T>(id: QueueId, change: impl FnOnce(&mut Known) -> T) -> (Known, T) 
     (*known, result)
 }
 
-/// The name of a kernel, which lasts for ever.
-fn name(kernel: KernelId) -> &'static CStr {
-    static NAMES: LazyLock<Mutex<HashMap<KernelId, &'static CStr>>> = LazyLock::new(Mutex::default);
-    if let Some(known) = lock(&NAMES).get(&kernel) {
-        return known;
-    }
-    let name = kept(&kernel_name(kernel).unwrap_or_default());
-    lock(&NAMES).insert(kernel, name);
-    name
-}
-
 /// The packet that HSA would have for a kernel.
 fn packet(dispatch: &KernelDispatch) -> Packet {
-    let local = dispatch.static_local_memory;
     Packet {
         header: KERNEL_DISPATCH,
         setup: match dispatch.dimensions {
@@ -370,7 +347,7 @@ fn packet(dispatch: &KernelDispatch) -> Packet {
         reserved0: 0,
         grid_size: dispatch.grid.map(|size| size.min(u32::MAX.into()) as u32),
         private_segment_size: dispatch.private_memory,
-        group_segment_size: local.saturating_add(dispatch.dynamic_local_memory),
+        group_segment_size: local_memory(dispatch),
         kernel_object: dispatch.kernel.0.into(),
         kernarg_address: std::ptr::null_mut(),
         reserved2: 0,

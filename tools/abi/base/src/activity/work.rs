@@ -82,42 +82,29 @@ impl Transfer {
             Kind::UNMAP => Kind::HOST_TO_DEVICE,
             other => other,
         };
-        let is_to_host = match kind {
-            Kind::DEVICE_TO_HOST | Kind::ARRAY_TO_HOST | Kind::HOST_TO_HOST => true,
-            Kind::MIGRATE => !copy.destination_agent.is_some(),
-            _ => false,
+        let (is_from_host, is_to_host) = match kind {
+            Kind::HOST_TO_DEVICE | Kind::HOST_TO_ARRAY => (true, false),
+            Kind::DEVICE_TO_HOST | Kind::ARRAY_TO_HOST => (false, true),
+            Kind::HOST_TO_HOST => (true, true),
+            Kind::MIGRATE if copy.destination_agent.is_some() => (true, false),
+            Kind::MIGRATE => (false, true),
+            _ => (false, false),
         };
-        let is_from_host = match kind {
-            Kind::HOST_TO_DEVICE | Kind::HOST_TO_ARRAY | Kind::HOST_TO_HOST => true,
-            Kind::MIGRATE => !is_to_host,
-            _ => false,
+        let agent = |is_host: bool, known: AgentId| match known.is_some() {
+            _ if is_host => None,
+            true => Some(known),
+            false => Some(copy.work.agent),
         };
-        let end = |is_host: bool, agent: AgentId, address: u64, offset| {
-            let agent = if agent.is_some() {
-                agent
-            } else {
-                copy.work.agent
-            };
-            let address = match address {
-                0 => 0,
-                known => known.wrapping_add(offset),
-            };
-            ((!is_host).then_some(agent), address)
+        let at = |address: u64, offset| match address {
+            0 => 0,
+            known => known.wrapping_add(offset),
         };
+        let from = at(copy.source_address, copy.source_offset);
+        let to = at(copy.destination_address, copy.destination_offset);
         Some(Transfer {
             kind,
-            from: end(
-                is_from_host,
-                copy.source_agent,
-                copy.source_address,
-                copy.source_offset,
-            ),
-            to: end(
-                is_to_host,
-                copy.destination_agent,
-                copy.destination_address,
-                copy.destination_offset,
-            ),
+            from: (agent(is_from_host, copy.source_agent), from),
+            to: (agent(is_to_host, copy.destination_agent), to),
         })
     }
 }

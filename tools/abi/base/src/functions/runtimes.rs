@@ -34,54 +34,44 @@ const fn first(list: &'static str, count: &'static str) -> Value {
     Element(list, 0, Length::Of(count))
 }
 
-/// The values of roles for which a row has none: the first one whose arguments a function has.
-pub(crate) const USUAL: &[(Role, Value)] = &[
-    (Role::One, Number(1)),
-    (Role::Made, Made),
-    (Role::Context, Of("context")),
-    (Role::Count, Of("num_devices")),
-    (Role::Flags, Of("flags")),
-    (Role::Stream, Of("command_queue")),
-    (Role::Stream, Of("stream")),
-    (Role::Memory, Of("memory")),
-    (Role::Memory, Of("memobj")),
-    (Role::Memory, Of("svm_pointer")),
-    (Role::Memory, Of("ptr")),
-    (Role::Bytes, Of("cb")),
-    (Role::Bytes, Of("size")),
-    (Role::Bytes, Of("bytes")),
-    (Role::Destination, Of("dst_buffer")),
-    (Role::Destination, Of("dst_image")),
-    (Role::Destination, Of("dst_ptr")),
-    (Role::Destination, Of("destination")),
-    (Role::Source, Of("src_buffer")),
-    (Role::Source, Of("src_image")),
-    (Role::Source, Of("src_ptr")),
-    (Role::Source, Of("source")),
-    (Role::Width, Of("image_width")),
-    (Role::Height, Of("image_height")),
+macro_rules! usual {
+    ($($role:ident: $($value:expr),*;)*) => {
+        /// The values of roles for which a row has none: the first one whose arguments a function has.
+        pub(crate) const USUAL: &[(Role, Value)] = &[$($((Role::$role, $value)),*),*];
+    };
+}
+
+usual! {
+    One: Number(1);
+    Made: Made;
+    Context: Of("context");
+    Count: Of("num_devices");
+    Flags: Of("flags");
+    Stream: Of("command_queue"), Of("stream");
+    Memory: Of("memory"), Of("memobj"), Of("svm_pointer"), Of("ptr");
+    Bytes: Of("cb"), Of("size"), Of("bytes");
+    Destination: Of("dst_buffer"), Of("dst_image"), Of("dst_ptr"), Of("destination");
+    Source: Of("src_buffer"), Of("src_image"), Of("src_ptr"), Of("source");
     // The bytes and rows of a rectangle.
-    (Role::Width, Element("region", 0, Length::Is(3))),
-    (Role::Height, Element("region", 1, Length::Is(3))),
-    (Role::Direction, DEFAULT),
-    (Role::Value, Of("value")),
-    (Role::Module, Of("program")),
-    (Role::Module, Of("module")),
-    (Role::Code, Of("il")),
-    (Role::Name, Of("kernel_name")),
-    (Role::Kernel, Of("kernel")),
-    (Role::GridX, Grid(0)),
-    (Role::GridY, Grid(1)),
-    (Role::GridZ, Grid(2)),
-    (Role::BlockX, Block(0)),
-    (Role::BlockY, Block(1)),
-    (Role::BlockZ, Block(2)),
-    (Role::LocalMemory, Of("local_memory")),
-    (Role::HostFunction, Of("user_func")),
-    (Role::UserData, Of("args")),
-    (Role::Graph, Of("command_buffer")),
-    (Role::Graph, Of("graph")),
-];
+    Width: Of("image_width"), Element("region", 0, Length::Is(3));
+    Height: Of("image_height"), Element("region", 1, Length::Is(3));
+    Direction: DEFAULT;
+    Value: Of("value");
+    Module: Of("program"), Of("module");
+    Code: Of("il");
+    Name: Of("kernel_name");
+    Kernel: Of("kernel");
+    GridX: Grid(0);
+    GridY: Grid(1);
+    GridZ: Grid(2);
+    BlockX: Block(0);
+    BlockY: Block(1);
+    BlockZ: Block(2);
+    LocalMemory: Of("local_memory");
+    HostFunction: Of("user_func");
+    UserData: Of("args");
+    Graph: Of("command_buffer"), Of("graph");
+}
 
 macro_rules! rows {
     ($($action:ident: $(

@@ -1,10 +1,11 @@
 //! The calls that create streams, and queues of runtimes without streams: records of streams have their correlation ids.
 
 use super::translate::correlation;
-use crate::result::{Answer, CUptiResult};
+use crate::result::Answer;
 use gputrail_abi::lock;
-use gputrail_record::{Domain, Queue, Stream};
-use gputrail_tool::{self as tool, Callback, Context, Subscriber};
+use gputrail_record::{Queue, Stream};
+use gputrail_tool::events::resource;
+use gputrail_tool::{Callback, Context, Subscriber};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -22,11 +23,7 @@ pub fn watch() -> Answer {
     if watching.is_some() {
         return Ok(());
     }
-    let operation = |name| {
-        let found = tool::operation(Domain::RESOURCE, name);
-        found.ok_or(CUptiResult::NOT_INITIALIZED)
-    };
-    let operations = [operation(c"stream created")?, operation(c"queue created")?];
+    let operations = [resource::STREAM_CREATED, resource::QUEUE_CREATED];
     let context = Context::new()?;
     let subscriber = context.call_back(&operations, |callback: Callback<'_>, _| {
         let of_stream = callback.record::<Stream>().map(|one| one.handle);

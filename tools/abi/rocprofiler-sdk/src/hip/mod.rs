@@ -9,7 +9,7 @@ mod tests;
 
 use crate::kinds::Named;
 use crate::result::Answer;
-use core::ffi::{CStr, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use functions::{FUNCTIONS, TEXT};
 pub use gputrail_abi::functions::Arguments;
 use gputrail_abi::functions::{Function, Parameter, Shown, Table};
@@ -192,26 +192,18 @@ fn numbered(names: &'static [&'static CStr]) -> Named {
     numbered.collect()
 }
 
-/// An argument as clients are shown it.
-struct ShownArgument {
-    number: u32,
-    address: *const c_void,
-    parameter: &'static Parameter,
-    text: CString,
-}
-
-/// The arguments of an operation. Their texts last as long as they do.
+/// Gives the arguments of an operation to `visit`, with their numbers, addresses and texts, until it answers other than 0.
 ///
 /// # Safety
 ///
 /// `arguments` leads to [`ARGUMENT_BYTES`] bytes.
-unsafe fn arguments(
+unsafe fn visit_all(
     operation: TracingOperation,
     arguments: *const c_void,
-) -> Answer<Vec<ShownArgument>> {
+    mut visit: impl FnMut(u32, *const c_void, &'static Parameter, &CStr) -> c_int,
+) -> Answer {
     let of = function(operation).ok_or(Status::ERROR_OPERATION_NOT_FOUND)?;
-    let all = of.places().zip(0..);
-    let all = all.map(|((place, parameter), number)| {
+    of.places().zip(0..).all(|((place, parameter), number)| {
         let address = arguments.wrapping_byte_add(place);
         let value = if parameter.of.bytes == 8 {
             // SAFETY: the places of all functions lie within the bytes, and are aligned.
@@ -220,14 +212,10 @@ unsafe fn arguments(
             // SAFETY: as above.
             u64::from(unsafe { address.cast::<u32>().read() })
         };
-        ShownArgument {
-            number,
-            address,
-            parameter,
-            text: CString::new(text(parameter, value)).unwrap_or_default(),
-        }
+        let text = CString::new(text(parameter, value)).unwrap_or_default();
+        visit(number, address, parameter, &text) == 0
     });
-    Ok(all.collect())
+    Ok(())
 }
 
 /// A value for people. No pointer is followed.
@@ -266,29 +254,29 @@ pub unsafe fn visit(
     if record.payload.is_null() {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
+    let (kind, operation) = (record.kind, record.operation);
     let from = core::mem::offset_of!(HipData, arguments);
-    // SAFETY: the payload has the arguments there.
-    let all = unsafe { arguments(record.operation, record.payload.wrapping_byte_add(from)) }?;
-    all.iter().all(|one| {
-        let of = one.parameter.of;
-        // SAFETY: the client's function for this, with an argument whose texts last until all have been visited.
-        let answer = unsafe {
+    let call = |number, address, parameter: &Parameter, text: &CStr| {
+        let (of, name) = (parameter.of, parameter.name.as_ptr());
+        let mangled = of.mangled.as_ptr();
+        // SAFETY: the client's function for this, with an argument whose texts last until it has been visited.
+        unsafe {
             visitor(
-                record.kind,
-                record.operation,
-                one.number,
-                one.address,
+                kind,
+                operation,
+                number,
+                address,
                 of.depth,
-                of.mangled.as_ptr(),
-                one.parameter.name.as_ptr(),
-                one.text.as_ptr(),
+                mangled,
+                name,
+                text.as_ptr(),
                 0,
                 data,
             )
-        };
-        answer == 0
-    });
-    Ok(())
+        }
+    };
+    // SAFETY: the payload has the arguments there.
+    unsafe { visit_all(operation, record.payload.wrapping_byte_add(from), call) }
 }
 
 /// Visits the arguments of the call that a record tells of, until the visitor answers other than 0.
@@ -308,25 +296,24 @@ pub unsafe fn visit_record(
     // SAFETY: the payload is a record of a call of HIP.
     let (kind, operation) = unsafe { ((*payload).kind, (*payload).operation) };
     let from = core::mem::offset_of!(HipRecord, arguments);
-    // SAFETY: the payload has the arguments there.
-    let all = unsafe { arguments(operation, record.payload.wrapping_byte_add(from)) }?;
-    all.iter().all(|one| {
-        let of = one.parameter.of;
-        // SAFETY: the client's function for this, with an argument whose texts last until all have been visited.
-        let answer = unsafe {
+    let call = |number, address, parameter: &Parameter, text: &CStr| {
+        let (of, name) = (parameter.of, parameter.name.as_ptr());
+        let mangled = of.mangled.as_ptr();
+        // SAFETY: the client's function for this, with an argument whose texts last until it has been visited.
+        unsafe {
             visitor(
                 kind,
                 operation,
-                one.number,
-                one.address,
+                number,
+                address,
                 of.depth,
-                of.mangled.as_ptr(),
-                one.parameter.name.as_ptr(),
-                one.text.as_ptr(),
+                mangled,
+                name,
+                text.as_ptr(),
                 data,
             )
-        };
-        answer == 0
-    });
-    Ok(())
+        }
+    };
+    // SAFETY: the payload has the arguments there.
+    unsafe { visit_all(operation, record.payload.wrapping_byte_add(from), call) }
 }
