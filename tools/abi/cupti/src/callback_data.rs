@@ -22,12 +22,12 @@ use crate::domain::{self, CallbackDomain};
 use crate::layout::{Layout, layout};
 use crate::objects::{CUcontext, CUstream, handle_of_context, handle_of_stream};
 use core::ffi::{CStr, c_char, c_void};
-use gputrail_abi::activity::is_stream;
+use gputrail_abi::activity::stream_of;
 use gputrail_abi::functions::Arguments;
 use gputrail_abi::{kept, names};
 use gputrail_record::{
     CodeObject, Context, ContextId, Domain, GraphChange, GraphOperation, Marker, MarkerKind,
-    Module, Queue, QueueId, Stream, StreamId, Synchronization,
+    Module, Queue, QueueId, StreamId, Synchronization,
 };
 use gputrail_tool::{Callback, describe};
 use std::ptr::{null, null_mut, without_provenance_mut};
@@ -290,15 +290,11 @@ pub fn resource(client: &Client, callback: Callback<'_>) {
     let (mut graph, mut first_graph);
     if let Some(context) = callback.record::<Context>() {
         data.context = without_provenance_mut(context.handle as usize);
-    } else if let Some(stream) = callback.record::<Stream>() {
-        data.context = context_handle(stream.context);
-        data.stream = without_provenance_mut(stream.handle as usize);
-    } else if let Some(queue) = callback.record::<Queue>() {
-        if !is_stream(queue) {
-            return;
-        }
-        data.context = context_handle(queue.context);
-        data.stream = without_provenance_mut(queue.handle as usize);
+    } else if let Some((_, handle, context)) = stream_of(&callback) {
+        data.context = context_handle(context);
+        data.stream = without_provenance_mut(handle as usize);
+    } else if callback.record::<Queue>().is_some() {
+        return;
     } else if let Some(code) = callback.record::<CodeObject>() {
         data.context = of_module(code.module);
         module.module_id = code.module.0;

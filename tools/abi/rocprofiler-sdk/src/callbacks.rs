@@ -15,10 +15,7 @@ use core::ffi::c_void;
 use gputrail_abi::activity::{RangeEvent, Ranges, Transfer};
 use gputrail_abi::functions::all_calls;
 use gputrail_abi::lock;
-use gputrail_record::{
-    Allocation, Completion, Domain, KernelDispatch, Marker, MemoryCopy, MemorySet, Operation,
-    WorkId,
-};
+use gputrail_record::{Allocation, Completion, Domain, Marker, MemoryCopy, Operation, WorkId};
 use gputrail_rocprofiler::{
     ApiRecord, BufferCategory, BufferTracingKind, CallbackPhase, CallbackTracingKind as Kind,
     CallbackTracingRecord, ContextId, CorrelationId, KernelDispatchData, KernelDispatchOperation,
@@ -53,17 +50,18 @@ enum Payload {
 }
 
 impl Payload {
-    /// The work or memory that a callback is about, if it is told of.
-    fn of(callback: &Callback<'_>) -> Option<Payload> {
+    /// The work or memory that a callback is about, if it is told of. Work has an id once it is enqueued.
+    fn of(callback: &Callback<'_>) -> Option<(WorkId, Payload)> {
         let of_kernel = callback.record().map(payload::dispatch_info);
         let dispatch = of_kernel.or_else(|| callback.record().map(payload::fill_info));
         if let Some(dispatch_info) = dispatch {
-            return Some(Payload::Kernel(KernelDispatchData {
+            let data = KernelDispatchData {
                 size: size_of::<KernelDispatchData>() as u64,
                 start_timestamp: 0,
                 end_timestamp: 0,
                 dispatch_info,
-            }));
+            };
+            return Some((WorkId(dispatch_info.dispatch_id), Payload::Kernel(data)));
         }
         if let Some(copy) = callback.record::<MemoryCopy>() {
             let shown = Transfer::of(copy)?;
@@ -78,7 +76,8 @@ impl Payload {
                 dst_address: to.1,
                 src_address: from.1,
             };
-            return Some(Payload::Copy(payload::direction(&shown).0, data));
+            let copied = Payload::Copy(payload::direction(&shown).0, data);
+            return Some((copy.work.id, copied));
         }
         let one = callback.record::<Allocation>()?;
         let data = MemoryAllocationData {
@@ -89,7 +88,8 @@ impl Payload {
             address: one.address,
             allocation_size: one.bytes,
         };
-        Some(Payload::Memory(payload::allocation(one)?.0, data))
+        let memory = Payload::Memory(payload::allocation(one)?.0, data);
+        Some((WorkId::NONE, memory))
     }
 
     /// Puts the times of work that has completed.
@@ -101,14 +101,6 @@ impl Payload {
         };
         (*start, *end) = (completion.start.0, completion.end.0);
     }
-}
-
-/// The work of a callback; none where it is not known yet.
-fn work_of(callback: &Callback<'_>) -> WorkId {
-    let kernel = callback.record::<KernelDispatch>().map(|one| one.work.id);
-    let fill = || callback.record::<MemorySet>().map(|one| one.work.id);
-    let copy = || callback.record::<MemoryCopy>().map(|one| one.work.id);
-    kernel.or_else(fill).or_else(copy).unwrap_or_default()
 }
 
 thread_local! {
@@ -369,13 +361,13 @@ impl Told {
     fn tell_payload(&self, callback: Callback<'_>, word: &mut u64) {
         let ids = Ids::of(&callback, current());
         match (callback.phase(), Payload::of(&callback)) {
-            (Some(Phase::Enter), Some(payload)) => {
+            (Some(Phase::Enter), Some((_, payload))) => {
                 self.enter(ids, payload);
                 self.call_with(payload, CallbackPhase::ENTER, ids, word);
             }
-            (Some(Phase::Exit), Some(payload)) => {
+            (Some(Phase::Exit), Some((work, payload))) => {
                 self.leave(ids, |_| {});
-                self.follow(work_of(&callback), ids.thread, payload);
+                self.follow(work, ids.thread, payload);
                 // A copy ends when it has completed.
                 if !matches!(payload, Payload::Copy(..)) {
                     self.call_with(payload, CallbackPhase::EXIT, ids, word);

@@ -18,12 +18,11 @@ use crate::agents;
 use crate::callbacks::{self, Ids, Told};
 use crate::context::{self, Operations};
 use core::ffi::CStr;
-use gputrail_abi::activity::is_stream;
+use gputrail_abi::activity::stream_of;
 use gputrail_abi::functions::all_calls;
 use gputrail_abi::{kept, lock, names};
 use gputrail_record::{
-    Agent, CodeObject, CodeObjectId, Domain, KernelSymbol, Operation, Queue, QueueId, Stream,
-    StreamId,
+    Agent, CodeObject, CodeObjectId, Domain, KernelSymbol, Operation, QueueId, StreamId,
 };
 use gputrail_rocprofiler::{
     self as sdk, CallbackPhase, CallbackTracingKind as Kind, CodeObjectLoadData,
@@ -226,7 +225,7 @@ pub fn stream(told: &Told, callback: Callback<'_>, word: &mut u64) {
                 true => HipStreamOperation::CREATE,
                 false => HipStreamOperation::DESTROY,
             };
-            let Some((id, value)) = of_object(&callback) else {
+            let Some((id, value, _)) = stream_of(&callback) else {
                 return;
             };
             (operation, CallbackPhase::NONE, id, value)
@@ -243,7 +242,7 @@ pub fn stream(told: &Told, callback: Callback<'_>, word: &mut u64) {
     };
     let mut data = HipStreamData {
         size: size_of::<HipStreamData>() as u64,
-        stream_id: sdk::StreamId { handle: id },
+        stream_id: sdk::StreamId { handle: id.into() },
         stream_value: value,
     };
     let what = (Kind::HIP_STREAM, operation.0);
@@ -251,17 +250,8 @@ pub fn stream(told: &Told, callback: Callback<'_>, word: &mut u64) {
     told.call(what, phase, ids, &mut data, word);
 }
 
-/// The id and the handle of a queue or stream that comes or goes.
-fn of_object(callback: &Callback<'_>) -> Option<(u64, u64)> {
-    if let Some(stream) = callback.record::<Stream>() {
-        return Some((stream.id.0.into(), stream.handle));
-    }
-    let queue = callback.record::<Queue>()?;
-    is_stream(queue).then(|| (queue.id.0.into(), queue.handle))
-}
-
 /// The id and the handle of the queue or stream that a call is given.
-fn of_call(callback: &Callback<'_>) -> Option<(u64, u64)> {
+fn of_call(callback: &Callback<'_>) -> Option<(u32, u64)> {
     let operation = callback.operation();
     let mut arguments = callback.arguments();
     let value = arguments.nth(place_of_queue(operation)?)?.value();
@@ -269,5 +259,5 @@ fn of_call(callback: &Callback<'_>) -> Option<(u64, u64)> {
         Domain::OPENCL => tool::queue_of(value).unwrap_or(QueueId::NONE).0,
         _ => tool::stream_of(value).unwrap_or(StreamId::NONE).0,
     };
-    Some((id.into(), value))
+    Some((id, value))
 }

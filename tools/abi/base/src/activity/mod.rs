@@ -12,12 +12,12 @@ pub use work::{End, Joined, Transfer, is_migration, local_memory, workgroup, wor
 
 use crate::functions::{Arguments, translation};
 use gputrail_record::{
-    self as record, AgentId, Allocation, Api, ChildKernel, Context, CorrelationId, Domain,
-    Environment, ExternalCorrelation, KernelDispatch, Kind, Marker, MemoryCopy, MemorySet,
-    Operation, Overhead, Preemption, Queue, Record, RecordRef, Retirement, Synchronization,
+    self as record, AgentId, Allocation, Api, ChildKernel, Context, ContextId, CorrelationId,
+    Domain, Environment, ExternalCorrelation, KernelDispatch, Kind, Marker, MemoryCopy, MemorySet,
+    Operation, Overhead, Preemption, Queue, Record, RecordRef, Retirement, Stream, Synchronization,
     Unfinished, UnifiedMemoryCounter, WorkId,
 };
-use gputrail_tool::{Batch, WorkTimes, arguments_of_record, describe};
+use gputrail_tool::{Batch, Callback, WorkTimes, arguments_of_record, describe};
 use std::collections::HashMap;
 
 /// The most kernels launched by kernels that are followed until they have completed.
@@ -132,6 +132,17 @@ pub fn agent_of(one: &Allocation) -> AgentId {
         return one.agent;
     }
     describe::<Context>(one.context).map_or(AgentId::NONE, |context| context.agent)
+}
+
+/// The stream that a callback is about, or else the queue if it is one: its id, its handle and its context.
+pub fn stream_of(callback: &Callback<'_>) -> Option<(u32, u64, ContextId)> {
+    if let Some(stream) = callback.record::<Stream>() {
+        return Some((stream.id.0, stream.handle, stream.context));
+    }
+    let queue = callback
+        .record::<Queue>()
+        .filter(|queue| is_stream(queue))?;
+    Some((queue.id.0, queue.handle, queue.context))
 }
 
 /// Whether a queue is a stream of the program's. Where the runtime has streams, its queues are its own.

@@ -8,19 +8,19 @@ use gputrail_tool::{Callback, arguments_of_operation};
 /// The most arguments of a function of OpenCL.
 const MOST_ARGUMENTS: usize = 16;
 
-/// A value for a parameter.
+/// A value for a role. `A` stands for an argument: its name, or its place.
 #[derive(Copy, Clone, Debug)]
-pub enum Value {
-    /// The argument with this name.
-    Of(&'static str),
+pub enum Value<A = &'static str> {
+    /// An argument.
+    Of(A),
     /// A number.
     Number(u64),
     /// The place of what the call has made.
     Made,
     /// A place of what the call has made, which is this argument.
-    Same(&'static str),
-    /// An element of an array of words, whose length an argument has, or is this.
-    Element(&'static str, usize, Length),
+    Same(A),
+    /// An element of an array of words with this length.
+    Element(A, usize, Length<A>),
     /// Workgroups in a dimension.
     Grid(usize),
     /// Work-items of a workgroup in a dimension.
@@ -31,11 +31,33 @@ pub enum Value {
 
 /// The length of an array.
 #[derive(Copy, Clone, Debug)]
-pub enum Length {
+pub enum Length<A = &'static str> {
     /// A number.
     Is(usize),
     /// That of an argument.
-    Of(&'static str),
+    Of(A),
+}
+
+impl Value {
+    /// The value with the places of its arguments, if the function has them.
+    fn placed(self, place: impl Fn(&str) -> Option<usize>) -> Option<Value<usize>> {
+        Some(match self {
+            Value::Of(name) => Value::Of(place(name)?),
+            Value::Number(number) => Value::Number(number),
+            Value::Made => Value::Made,
+            Value::Same(name) => Value::Same(place(name)?),
+            Value::Element(name, index, length) => {
+                let length = match length {
+                    Length::Is(length) => Length::Is(length),
+                    Length::Of(name) => Length::Of(place(name)?),
+                };
+                Value::Element(place(name)?, index, length)
+            }
+            Value::Grid(dimension) => Value::Grid(dimension),
+            Value::Block(dimension) => Value::Block(dimension),
+            Value::Pattern => Value::Pattern,
+        })
+    }
 }
 
 /// The values of the arguments of a call, in the order of its function's.
@@ -58,31 +80,11 @@ impl Arguments {
     }
 }
 
-/// A [`Value`] with the places of the arguments that it names.
-#[derive(Copy, Clone, Debug)]
-enum Source {
-    Number(u64),
-    Argument(usize),
-    Made,
-    /// A place of what the call has made, which this argument is.
-    Same(usize),
-    Element {
-        array: usize,
-        index: usize,
-        length: usize,
-        /// The argument that has the length, in the place of `length`.
-        counted: Option<usize>,
-    },
-    Grid(usize),
-    Block(usize),
-    Pattern,
-}
-
 /// How the values of parameters come from the arguments of a call.
 #[derive(Debug)]
 pub struct Translation {
     /// By role.
-    sources: Box<[Source; ROLES]>,
+    sources: Box<[Value<usize>; ROLES]>,
     /// The arguments of a launch: the number of dimensions, the global and the local size.
     range: Option<[usize; 3]>,
     /// The arguments of a fill: the pattern and its size.
@@ -99,33 +101,10 @@ impl Translation {
             .map(|argument| argument.name())
             .collect();
         let place = |name: &str| names.iter().position(|one| *one == name);
-        let source = |value: &Value| {
-            Some(match *value {
-                Value::Of(name) => Source::Argument(place(name)?),
-                Value::Number(number) => Source::Number(number),
-                Value::Made => Source::Made,
-                Value::Same(name) => Source::Same(place(name)?),
-                Value::Element(name, index, length) => {
-                    let (length, counted) = match length {
-                        Length::Is(length) => (length, None),
-                        Length::Of(name) => (0, Some(place(name)?)),
-                    };
-                    Source::Element {
-                        array: place(name)?,
-                        index,
-                        length,
-                        counted,
-                    }
-                }
-                Value::Grid(dimension) => Source::Grid(dimension),
-                Value::Block(dimension) => Source::Block(dimension),
-                Value::Pattern => Source::Pattern,
-            })
-        };
-        let mut sources = Box::new([Source::Number(0); ROLES]);
+        let mut sources = Box::new([Value::Number(0); ROLES]);
         // The first one of a role holds.
         for (role, value) in USUAL.iter().rev().chain(values) {
-            if let Some(source) = source(value) {
+            if let Some(source) = value.placed(place) {
                 sources[*role as usize] = source;
             }
         }
@@ -159,7 +138,7 @@ impl Translation {
             }
         }
         let of_sources = self.sources.iter().filter_map(|source| match source {
-            Source::Element { array, .. } => Some(*array),
+            Value::Element(array, ..) => Some(*array),
             _ => None,
         });
         let of_range = self
@@ -176,7 +155,7 @@ impl Translation {
     /// The result of a call at its exit: what it returned, or the argument that it has made something of.
     pub fn made(&self, arguments: &Arguments, callback: &Callback<'_>) -> u64 {
         let same = self.sources.iter().find_map(|source| match source {
-            Source::Same(place) => Some(arguments.at(*place)),
+            Value::Same(place) => Some(arguments.at(*place)),
             _ => None,
         });
         same.or_else(|| callback.return_value()).unwrap_or(0)
@@ -193,7 +172,7 @@ impl Translation {
     ) {
         for (place, parameter) in parameters {
             let bytes = parameter.of.bytes;
-            let value = self.value(&self.sources[parameter.role as usize], arguments, made);
+            let value = self.value(self.sources[parameter.role as usize], arguments, made);
             let Some(word) = to.get_mut(place / 8) else {
                 return;
             };
@@ -206,27 +185,25 @@ impl Translation {
         }
     }
 
-    fn value(&self, source: &Source, arguments: &Arguments, made: u64) -> u64 {
+    fn value(&self, source: Value<usize>, arguments: &Arguments, made: u64) -> u64 {
         let of = |place: usize| arguments.at(place);
-        match *source {
-            Source::Number(number) => number,
-            Source::Argument(place) => of(place),
-            Source::Made | Source::Same(_) => made,
-            Source::Element {
-                array,
-                index,
-                length,
-                counted,
-            } => {
-                let length = counted.map_or(length, |counted| of(counted) as usize);
+        match source {
+            Value::Number(number) => number,
+            Value::Of(place) => of(place),
+            Value::Made | Value::Same(_) => made,
+            Value::Element(array, index, length) => {
+                let length = match length {
+                    Length::Is(length) => length,
+                    Length::Of(place) => of(place) as usize,
+                };
                 element(of(array), length, index).unwrap_or(0)
             }
-            Source::Grid(dimension) => {
+            Value::Grid(dimension) => {
                 let (grid, block) = self.sizes(arguments, dimension);
                 grid.div_ceil(block)
             }
-            Source::Block(dimension) => self.sizes(arguments, dimension).1,
-            Source::Pattern => self.pattern.map_or(0, |[pattern, size]| {
+            Value::Block(dimension) => self.sizes(arguments, dimension).1,
+            Value::Pattern => self.pattern.map_or(0, |[pattern, size]| {
                 // A word of a pattern that is as large; otherwise its first byte.
                 match (of(pattern), of(size)) {
                     (0, _) | (_, 0) => 0,

@@ -2,8 +2,8 @@
 
 use super::translate::correlation;
 use crate::result::Answer;
+use gputrail_abi::activity::stream_of;
 use gputrail_abi::lock;
-use gputrail_record::{Queue, Stream};
 use gputrail_tool::events::resource;
 use gputrail_tool::{Callback, Context, Subscriber};
 use std::collections::HashMap;
@@ -26,11 +26,10 @@ pub fn watch() -> Answer {
     let operations = [resource::STREAM_CREATED, resource::QUEUE_CREATED];
     let context = Context::new()?;
     let subscriber = context.call_back(&operations, |callback: Callback<'_>, _| {
-        let of_stream = callback.record::<Stream>().map(|one| one.handle);
-        let handle = of_stream.or_else(|| callback.record::<Queue>().map(|one| one.handle));
+        let stream = stream_of(&callback);
         let mut calls = lock(&CALLS);
         let calls = calls.get_or_insert_default();
-        if let Some(handle) = handle
+        if let Some((_, handle, _)) = stream
             && (calls.len() < MAX_CALLS || calls.contains_key(&handle))
         {
             calls.insert(handle, correlation(callback.correlation()));

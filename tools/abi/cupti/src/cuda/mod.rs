@@ -37,10 +37,8 @@ pub fn status(of: i32) -> u32 {
 struct Api {
     /// The number of ids in each layout.
     sizes: [u32; crate::layout::LAYOUTS],
-    /// The names of ids, and the ids of names.
+    /// The names of ids.
     names: HashMap<u32, &'static str>,
-    #[cfg(test)]
-    ids: HashMap<&'static str, u32>,
     /// The functions that appear in it.
     shown: Table,
 }
@@ -96,8 +94,6 @@ impl Api {
             sizes,
             names,
             shown,
-            #[cfg(test)]
-            ids,
         }
     }
 }
