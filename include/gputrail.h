@@ -2481,7 +2481,10 @@ typedef struct gputrail_record_allocation {
 typedef struct gputrail_record_synchronization {
   /* Kind GPUTRAIL_KIND_SYNCHRONIZATION. */
   struct gputrail_record_header header;
-  /* The fields of all work records. For waits of the host: the call, and the queue that it waits for. */
+  /*
+   * The fields of all work records. For waits of the host: the call, the context if it is known, and the queue that it waits
+   * for.
+   */
   struct gputrail_record_work_header work;
   /* When the host's wait ended; 0 for markers and barriers. */
   gputrail_ticks end;

@@ -75,7 +75,8 @@ pub fn forget() {
     *lock(&STATE) = State::default();
 }
 
-/// Puts the records of new objects of the `kinds`, bits of [`ActivityKind::bit`]. `with_names` looks at all names, too.
+/// Puts the records of new objects of the `kinds`, bits of [`ActivityKind::bit`]. `with_names` looks at all names, too, and at streams
+/// whose creation was not observed.
 pub fn new_objects(kinds: u64, with_names: bool) {
     let mut state = lock(&STATE);
     let wanted = |kind: ActivityKind| kinds & kind.bit() != 0;
@@ -95,9 +96,13 @@ pub fn new_objects(kinds: u64, with_names: bool) {
         state.contexts.new_ones(context_of, context);
     }
     if wanted(ActivityKind::STREAM) {
+        // The call that creates one may not have said so yet.
+        let is_due = |handle| with_names || created::call_of(handle) != 0;
         let of_stream = |id| describe::<Stream>(StreamId(id)).ok();
+        let of_stream = |id| of_stream(id).filter(|stream| is_due(stream.handle));
         state.streams.new_ones(of_stream, stream);
         let of_queue = |id| describe::<Queue>(QueueId(id)).ok();
+        let of_queue = |id| of_queue(id).filter(|queue| is_due(queue.handle));
         state.queues.new_ones(of_queue, queue);
     }
     if wanted(ActivityKind::MODULE) {
