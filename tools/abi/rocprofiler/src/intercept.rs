@@ -37,11 +37,12 @@ use crate::types::{
     Status,
 };
 use crate::{errors, settings, within};
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 use gputrail_abi::activity::local_memory;
 use gputrail_abi::{lock, names};
-use gputrail_record::{self as record, Completion, KernelDispatch, Kind, Operation, QueueId};
-use gputrail_tool::events::{kernel_dispatch, resource};
+use gputrail_record::{
+    self as record, Completion, Domain, KernelDispatch, Kind, Operation, QueueId,
+};
 use gputrail_tool::{
     self as tool, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe,
 };
@@ -138,43 +139,57 @@ pub fn counts() -> bool {
 
 impl Interception {
     fn watch(self: &Arc<Self>) -> Answer {
+        let named = |domain, name: &CStr| {
+            let found = tool::operation(domain, name);
+            found.ok_or_else(|| {
+                let text = format!("gputrail does not know the operation {name:?}");
+                Failure::new(Status::NOT_INITIALIZED, text)
+            })
+        };
+        let agent_known = named(Domain::RESOURCE, c"agent known")?;
+        let queue_created = named(Domain::RESOURCE, c"queue created")?;
+        let queue_destroyed = named(Domain::RESOURCE, c"queue destroyed")?;
+        let enqueued = named(Domain::KERNEL_DISPATCH, c"kernel enqueue")?;
+        let completed = named(Domain::KERNEL_DISPATCH, c"kernel complete")?;
         let of: Weak<Interception> = Arc::downgrade(self);
         let context = tool::Context::new()?;
         let operations: [Operation; 5] = [
-            resource::AGENT_KNOWN,
-            resource::QUEUE_CREATED,
-            resource::QUEUE_DESTROYED,
-            kernel_dispatch::ENQUEUE,
-            kernel_dispatch::COMPLETE,
+            agent_known,
+            queue_created,
+            queue_destroyed,
+            enqueued,
+            completed,
         ];
         let subscriber = context.call_back(&operations, move |callback: Callback<'_>, _| {
             let Some(this) = of.upgrade() else {
                 return;
             };
-            match callback.operation() {
-                kernel_dispatch::COMPLETE => {
-                    if let Some(completion) = callback.record::<Completion>() {
-                        flight::completed(completion);
-                    }
+            let operation = callback.operation();
+            if operation == completed {
+                if let Some(completion) = callback.record::<Completion>() {
+                    flight::completed(completion);
                 }
-                kernel_dispatch::ENQUEUE => {
-                    // Its work is known at the exit.
-                    let kernel = callback.record::<KernelDispatch>();
-                    if let Some(KernelDispatch { work, .. }) = kernel
-                        && !callback.is_enter()
-                        && work.id.is_some()
-                    {
-                        flight::enqueued(work.correlation, work.id);
-                    }
+            } else if operation == enqueued {
+                // Its work is known at the exit.
+                let kernel = callback.record::<KernelDispatch>();
+                let kernel =
+                    kernel.filter(|kernel| !callback.is_enter() && kernel.work.id.is_some());
+                if let Some(kernel) = kernel {
+                    flight::enqueued(kernel.work.correlation, kernel.work.id);
                 }
-                resource::QUEUE_CREATED => this.tell_of(&callback, this.callbacks.create),
-                resource::QUEUE_DESTROYED => this.tell_of(&callback, this.callbacks.destroy),
-                _ => {
-                    if let Err(failure) = this.count() {
-                        let text = format!("dispatches are not intercepted: {}", failure.text);
-                        errors::message(Failure::new(failure.status, text));
-                    }
+            } else if operation == queue_created || operation == queue_destroyed {
+                let callbacks = &this.callbacks;
+                let call = if operation == queue_created {
+                    callbacks.create
+                } else {
+                    callbacks.destroy
+                };
+                if let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) {
+                    this.tell_of(queue, call);
                 }
+            } else if let Err(failure) = this.count() {
+                let text = format!("dispatches are not intercepted: {}", failure.text);
+                errors::message(Failure::new(failure.status, text));
             }
         })?;
         // A kernel whose device's clock is not known yet has its duration in the units of that clock.
@@ -278,10 +293,7 @@ impl Interception {
     }
 
     /// Calls the program's callback for a queue that was created, or that is going to be destroyed.
-    fn tell_of(&self, callback: &Callback<'_>, call: Option<QueueCallback>) {
-        let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) else {
-            return;
-        };
+    fn tell_of(&self, queue: &record::Queue, call: QueueCallback) {
         if !is_on() {
             return;
         }

@@ -1,11 +1,10 @@
 //! The calls that create streams, and queues of runtimes without streams: records of streams have their correlation ids.
 
 use super::translate::correlation;
-use crate::result::Answer;
-use gputrail_abi::activity::stream_of;
+use crate::result::{Answer, CUptiResult};
 use gputrail_abi::lock;
-use gputrail_tool::events::resource;
-use gputrail_tool::{Callback, Context, Subscriber};
+use gputrail_record::{Domain, Queue, Stream};
+use gputrail_tool::{self as tool, Callback, Context, Subscriber};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -23,13 +22,18 @@ pub fn watch() -> Answer {
     if watching.is_some() {
         return Ok(());
     }
-    let operations = [resource::STREAM_CREATED, resource::QUEUE_CREATED];
+    let operation = |name| {
+        let found = tool::operation(Domain::RESOURCE, name);
+        found.ok_or(CUptiResult::NOT_INITIALIZED)
+    };
+    let operations = [operation(c"stream created")?, operation(c"queue created")?];
     let context = Context::new()?;
     let subscriber = context.call_back(&operations, |callback: Callback<'_>, _| {
-        let stream = stream_of(&callback);
+        let of_stream = callback.record::<Stream>().map(|one| one.handle);
+        let handle = of_stream.or_else(|| callback.record::<Queue>().map(|one| one.handle));
         let mut calls = lock(&CALLS);
         let calls = calls.get_or_insert_default();
-        if let Some((_, handle, _)) = stream
+        if let Some(handle) = handle
             && (calls.len() < MAX_CALLS || calls.contains_key(&handle))
         {
             calls.insert(handle, correlation(callback.correlation()));
