@@ -185,3 +185,14 @@ fn damaged_files_are_told_and_the_other_tables_are_read() {
         assert!(log.of("work ").len() == 2 || is_told, "{round} {place}");
     }
 }
+
+#[test]
+fn the_table_of_texts_alone_is_no_export() {
+    let folder = export();
+    let texts = folder.path().join("StringIds.parquet");
+    let (_, report) = read(&texts);
+    let [finding] = &report.findings[..] else {
+        panic!("{:?}", report.findings);
+    };
+    assert_eq!(finding.found, "the table of texts alone");
+}
