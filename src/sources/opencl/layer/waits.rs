@@ -12,7 +12,8 @@ use super::work::{self, synchronization};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::switchboard::Buffers;
 use gputrail_record::{
-    ContextId, CorrelationId, Dependency, Kind, QueueId, Synchronization, SynchronizationType, WorkId,
+    ContextId, CorrelationId, Dependency, Kind, QueueId, Synchronization, SynchronizationType,
+    WorkId,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -199,7 +200,10 @@ pub(super) unsafe fn for_events(
     // SAFETY: the program's list, which the runtime did not refuse.
     let (mut record, list) = unsafe {
         let what = SynchronizationType::EVENT_SYNCHRONIZE;
-        (synchronization(what, count, events), work::list(events, count))
+        (
+            synchronization(what, count, events),
+            work::list(events, count),
+        )
     };
     let waited = last_of_each_queue(list);
     if let [event, ..] = list
