@@ -133,10 +133,24 @@ pub unsafe extern "C" fn cuptiGetResultString(
     api(|| {
         // SAFETY: `text` is null or a place for a pointer.
         let place = unsafe { Place::new(text) }?;
-        let known = result.text().filter(|_| result != CUptiResult::FORCE_INT);
+        let known = result.text().filter(|_| result.is_of(layout::layout()));
         place.put(known.ok_or(CUptiResult::INVALID_PARAMETER)?.as_ptr());
         Ok(())
     })
+}
+
+/// As [`cuptiGetResultString`], whose texts are descriptions.
+///
+/// # Safety
+///
+/// As for [`cuptiGetResultString`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetErrorMessage(
+    result: CUptiResult,
+    text: *mut *const c_char,
+) -> CUptiResult {
+    // SAFETY: `text` is null or a place for a pointer.
+    unsafe { cuptiGetResultString(result, text) }
 }
 
 /// The last error of the calling thread, which is forgotten.
