@@ -122,6 +122,7 @@ impl SimThread {
         if sampled {
             executed.store_bytes(&names, code);
         }
+        self.returns(module.0.into());
         let loaded = resource::MODULE_LOADED;
         callbacks::object::<gputrail_record::Module>(&self.site(), &call, loaded, module.0);
         let loaded = resource::CODE_OBJECT_LOADED;
@@ -141,6 +142,7 @@ impl SimThread {
             symbol.max_workgroup = 1_024;
             symbol.workgroup_multiple = 32;
             let id = names.kernel(symbol);
+            self.returns(id.0.into());
             let registered = resource::KERNEL_SYMBOL_REGISTERED;
             callbacks::object::<KernelSymbol>(&self.site(), &call, registered, id.0);
             kernels.push(SimKernel { id, source });

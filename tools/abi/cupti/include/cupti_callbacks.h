@@ -198,12 +198,10 @@ typedef struct {
 
 /* Domain CUPTI_CB_DOMAIN_STATE, in which nothing is told. */
 typedef struct {
-    __extension__ union {
-        struct {
-            CUptiResult result;
-            const char *message;
-        } notification;
-    };
+    struct {
+        CUptiResult result;
+        const char *message;
+    } notification;
 } CUpti_StateData;
 
 /* Domain CUPTI_CB_DOMAIN_SYNCHRONIZE. */
