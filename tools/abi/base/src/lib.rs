@@ -2,8 +2,8 @@
 //! and let no panic out.
 
 mod callee;
-pub mod calls;
 mod frame;
+pub mod functions;
 mod named;
 pub mod records;
 

@@ -1,6 +1,7 @@
 //! Records of gputrail, as the libraries look at them that translate them.
 
-use crate::calls::{Arguments, Translation};
+use crate::functions::Arguments;
+use crate::functions::translation;
 use gputrail_record::{
     self as record, AgentId, Allocation, Api, Context, CorrelationId, Operation, Record, RecordRef,
 };
@@ -26,12 +27,8 @@ pub fn agent_of(one: &Allocation) -> AgentId {
 pub struct NextArguments(Option<(CorrelationId, Operation, Arguments)>);
 
 impl NextArguments {
-    /// Keeps the arguments that `record` has, by the translation of the call's operation.
-    pub fn keep<'t>(
-        &mut self,
-        record: RecordRef<'_>,
-        translation: impl FnOnce(Operation) -> Option<&'t Translation>,
-    ) {
+    /// Keeps the arguments that `record` has of a function which appears in other APIs.
+    pub fn keep(&mut self, record: RecordRef<'_>) {
         self.0 = None;
         let Some(head) = record.read::<record::Arguments>() else {
             return;

@@ -23,7 +23,7 @@ use crate::layout::{Layout, layout};
 use crate::objects::{CUcontext, CUstream, handle_of_context, handle_of_stream};
 use crate::text;
 use core::ffi::{CStr, c_char, c_void};
-use gputrail_abi::calls::Arguments;
+use gputrail_abi::functions::Arguments;
 use gputrail_abi::kept;
 use gputrail_record::{
     CodeObject, Context, ContextId, Domain, GraphChange, GraphOperation, Marker, MarkerKind,
@@ -234,7 +234,10 @@ fn call_of_cuda(
     let Some(shown) = cuda::shown(domain, callback.operation()) else {
         return;
     };
-    let id = shown.id(arguments);
+    let cuda::Numbered {
+        number: id,
+        function,
+    } = shown.function(arguments);
     if !client.is_enabled(domain, id) {
         return;
     }
@@ -242,10 +245,11 @@ fn call_of_cuda(
         0 => 0,
         _ => shown.made(arguments, callback),
     };
-    let params = shown.parameters(arguments, &raw const made);
+    let mut params = [0; cuda::WORDS];
+    shown.put(arguments, (&raw const made).addr() as u64, &mut params);
     let mut status = u64::from(cuda::status(callback.return_code().unwrap_or(0)));
     let mut data = data_of(callback, site, number);
-    data.function_name = shown.function_name(arguments).as_ptr();
+    data.function_name = cuda::plain_name(function).as_ptr();
     data.function_params = (&raw const params).cast();
     if site != 0 {
         data.function_return_value = (&raw mut status).cast();

@@ -175,7 +175,7 @@ pub fn ids_of(told: Operation) -> Vec<(CallbackDomain, u32)> {
             ids.push((domain, FIRST + u32::from(told.number)));
         }
         let shown = cuda::shown(domain, told).into_iter();
-        ids.extend(shown.flat_map(|shown| shown.ids().map(move |id| (domain, id))));
+        ids.extend(shown.flat_map(|shown| shown.numbers().map(move |id| (domain, id))));
     }
     ids
 }

@@ -239,14 +239,12 @@ fn parameters_lie_where_the_headers_have_them() {
     needs!(parameters_lie_where_the_headers_have_them: Need::Program("cc"));
     let mut body = String::new();
     let mut expected = BTreeMap::new();
-    for function in functions::ALL {
-        let mut end = 0_usize;
-        for parameter in function.parameters {
-            let (structure, field) = (format!("{}_params", function.name), parameter.name);
-            let offset = end.next_multiple_of(parameter.bytes);
-            end = offset + parameter.bytes;
+    for function in functions::DRIVER.iter().chain(functions::RUNTIME) {
+        let structure = format!("{}_params", function.name.to_str().unwrap());
+        for (offset, parameter) in function.places() {
+            let field = parameter.name.to_str().unwrap();
             body += &format!("FIELD({structure}, {field});\n");
-            let place = format!("{offset} {}", parameter.bytes);
+            let place = format!("{offset} {}", parameter.of.bytes);
             expected.insert(format!("{structure}.{field}"), place);
         }
     }

@@ -12,6 +12,7 @@ use crate::markers::{self, Event, MarkerData, MarkerIds, Ranges};
 use crate::objects;
 use crate::{kinds, payload};
 use core::ffi::c_void;
+use gputrail_abi::functions::all_calls;
 use gputrail_abi::lock;
 use gputrail_record::{
     Allocation, Completion, Domain, KernelDispatch, Marker, MemoryCopy, MemorySet, Operation,
@@ -110,12 +111,6 @@ pub fn subscribe(context: &Context, services: &Services) -> Result<Vec<Subscribe
     Ok(subscribers)
 }
 
-/// The calls of OpenCL and of the simulated GPU's runtime.
-pub fn all_calls() -> impl Iterator<Item = Operation> {
-    let domains = [Domain::OPENCL, Domain::SIM].into_iter();
-    domains.flat_map(|domain| tool::operations(domain).unwrap_or_default())
-}
-
 /// The kinds of markers.
 const OF_MARKERS: [(Kind, BufferTracingKind); 2] = [
     (Kind::MARKER_CORE_API, BufferTracingKind::MARKER_CORE_API),
@@ -156,11 +151,8 @@ impl Told {
         let mut all = Vec::new();
         if let Some(service) = self.services.get(&Kind::HIP_RUNTIME_API) {
             all.extend(all_calls().filter(|call| {
-                let shown = hip::shown(*call);
-                shown.is_some_and(|shown| {
-                    let mut operations = shown.operations();
-                    operations.any(|operation| service.operations.has(operation))
-                })
+                let mut operations = hip::operations_of(*call);
+                operations.any(|operation| service.operations.has(operation))
             }));
         }
         let of_kinds: [(Kind, &[Operation]); 3] = [
@@ -268,11 +260,12 @@ impl Told {
         let ids = Ids::of(&callback, ancestor(&callback));
         let arguments = Arguments::of(&callback);
         let mut data = HipData::new();
-        shown.put(&arguments, &mut data);
+        data.put(shown, &arguments);
         if phase == CallbackPhase::EXIT {
-            shown.put_result(&arguments, &callback, &mut data);
+            data.put_result(shown, &arguments, &callback);
         }
-        let what = (Kind::HIP_RUNTIME_API, shown.operation(&arguments));
+        let operation = shown.number(Some(&arguments)) as TracingOperation;
+        let what = (Kind::HIP_RUNTIME_API, operation);
         self.call(what, phase, ids, &mut data, word);
     }
 

@@ -10,6 +10,7 @@ use crate::kinds;
 use crate::result::{Answer, failed};
 use crate::sampling;
 use crate::translate::Translator;
+use gputrail_abi::functions::all_calls;
 use gputrail_abi::lock;
 use gputrail_record::{ExternalId, Kind, Operation};
 use gputrail_rocprofiler::{
@@ -115,15 +116,14 @@ fn wanted(services: &Services) -> (Vec<Kind>, Vec<Operation>) {
     use BufferTracingKind as Of;
     let has = |kind: Of| services.buffers.contains_key(&kind);
     let of_hip = [Of::HIP_RUNTIME_API, Of::HIP_RUNTIME_API_EXT];
-    let calls: Vec<Operation> = callbacks::all_calls()
+    let calls: Vec<Operation> = all_calls()
         .filter(|call| {
             let has_operation = |kind: Of, operation: TracingOperation| {
                 let service = services.buffers.get(&kind);
                 service.is_some_and(|service| service.operations.has(operation))
             };
             let is_shown = of_hip.iter().any(|kind| {
-                let shown = hip::shown(*call).into_iter();
-                let mut operations = shown.flat_map(|shown| shown.operations());
+                let mut operations = hip::operations_of(*call);
                 operations.any(|operation| has_operation(*kind, operation))
             });
             let own = kinds::of_calls(call.domain).map(Of);
@@ -173,11 +173,10 @@ fn keeping(
         return Ok(None);
     };
     let is_wanted = |call: &Operation| {
-        let shown = hip::shown(*call).into_iter();
-        let mut operations = shown.flat_map(|shown| shown.operations());
+        let mut operations = hip::operations_of(*call);
         operations.any(|operation| service.operations.has(operation))
     };
-    let calls: Vec<Operation> = callbacks::all_calls().filter(is_wanted).collect();
+    let calls: Vec<Operation> = all_calls().filter(is_wanted).collect();
     let arguments = arguments.clone();
     let subscriber = context
         .gputrail
@@ -195,7 +194,7 @@ fn supplier(context: &Context, services: &Services) -> Result<Option<Subscriber>
     let Some(requests) = services.requests.clone() else {
         return Ok(None);
     };
-    let mut operations: Vec<Operation> = callbacks::all_calls()
+    let mut operations: Vec<Operation> = all_calls()
         .filter(|call| request_for_call(&requests, services, *call).is_some())
         .collect();
     let of_work: [(_, _, _, &[Operation]); 3] = [
@@ -286,15 +285,13 @@ fn request_for_call(
         service.is_some_and(|service| service.operations.has(operation))
     };
     let hip = ExternalCorrelationRequestKind::HIP_RUNTIME_API;
-    if requests.is_for(hip)
-        && let Some(shown) = hip::shown(call)
-    {
+    if requests.is_for(hip) {
         let told = |operation: &TracingOperation| {
             has_records(BufferTracingKind::HIP_RUNTIME_API, *operation)
                 || has_records(BufferTracingKind::HIP_RUNTIME_API_EXT, *operation)
                 || has_callbacks(CallbackTracingKind::HIP_RUNTIME_API, *operation)
         };
-        if let Some(operation) = shown.operations().find(told) {
+        if let Some(operation) = hip::operations_of(call).find(told) {
             return Some((hip, operation));
         }
     }

@@ -18,6 +18,7 @@ use crate::agents;
 use crate::callbacks::{self, Ids, Told};
 use crate::context::{self, Operations};
 use core::ffi::CStr;
+use gputrail_abi::functions::all_calls;
 use gputrail_abi::{kept, lock};
 use gputrail_record::{
     Agent, CodeObject, CodeObjectId, Context, Domain, KernelSymbol, Operation, Queue, QueueId,
@@ -187,7 +188,7 @@ pub fn of_streams(operations: &Operations) -> Vec<Operation> {
         all.extend(OF_STREAMS);
     }
     if operations.has(HipStreamOperation::SET.0) {
-        all.extend(callbacks::all_calls().filter(|call| place_of_queue(*call).is_some()));
+        all.extend(all_calls().filter(|call| place_of_queue(*call).is_some()));
     }
     all
 }
@@ -204,7 +205,7 @@ fn place_of_queue(call: Operation) -> Option<usize> {
             let place = arguments.position(|argument| argument.name() == name)?;
             Some((call, place))
         };
-        callbacks::all_calls().filter_map(place).collect()
+        all_calls().filter_map(place).collect()
     });
     PLACES.get(&call).copied()
 }

@@ -160,9 +160,7 @@ impl Translator {
         let has_ended = matches!(times.unfinished, Unfinished::NO | Unfinished::NO_TIMES);
         let is_told = |work: &WorkHeader| has_ended && agents::is_told(work.agent);
         match record.kind() {
-            Of::ARGUMENTS => self.arguments.keep(record, |operation| {
-                Some(hip::shown(operation)?.translation())
-            }),
+            Of::ARGUMENTS => self.arguments.keep(record),
             Of::API => each(record, |call: &Api| self.call(call)),
             Of::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
                 if is_told(&kernel.work) {
@@ -219,9 +217,7 @@ impl Translator {
             return;
         };
         let kept = self.arguments.take(call);
-        let none = || shown.translation().recorded(std::iter::empty());
-        let arguments = kept.unwrap_or_else(none);
-        let operation = shown.operation(&arguments);
+        let operation = shown.number(kept.as_ref()) as TracingOperation;
         if let Some(service) = self.service(Kind::HIP_RUNTIME_API, operation) {
             let record = record(Kind::HIP_RUNTIME_API, operation);
             let kind = Kind::HIP_RUNTIME_API.0;

@@ -67,10 +67,7 @@ impl Translator {
             return;
         }
         match record.kind() {
-            Kind::ARGUMENTS => self.arguments.keep(record, |operation| {
-                let shown = cuda::shown(CallbackDomain::RUNTIME_API, operation)?;
-                Some(shown.translation())
-            }),
+            Kind::ARGUMENTS => self.arguments.keep(record),
             Kind::API => each(record, |call: &Api| {
                 self.call(call);
                 self.order.called(call.correlation);
@@ -124,9 +121,7 @@ impl Translator {
         // The id of the call in an API of CUDA, if it has one.
         let id_in = |domain| {
             let shown = cuda::shown(domain, call.operation)?;
-            let arguments =
-                kept.unwrap_or_else(|| shown.translation().recorded(std::iter::empty()));
-            Some(shown.id(&arguments))
+            Some(shown.number(kept.as_ref()))
         };
         let id = domain::FIRST + u32::from(call.operation.number);
         if own == ActivityKind::RUNTIME {

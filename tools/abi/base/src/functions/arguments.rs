@@ -1,6 +1,7 @@
 //! Calls of OpenCL, and of the simulated GPU's runtime, as calls of a function of another API that does the same: the values of its
 //! parameters come from the arguments of the call.
 
+use super::{Parameter, ROLES, Role, USUAL};
 use gputrail_record::Operation;
 use gputrail_tool::{Callback, arguments_of_operation};
 
@@ -60,7 +61,6 @@ impl Arguments {
 /// A [`Value`] with the places of the arguments that it names.
 #[derive(Copy, Clone, Debug)]
 enum Source {
-    Nothing,
     Number(u64),
     Argument(usize),
     Made,
@@ -78,10 +78,11 @@ enum Source {
     Pattern,
 }
 
-/// How the values of a function's parameters come from the arguments of a call.
+/// How the values of parameters come from the arguments of a call.
 #[derive(Debug)]
 pub struct Translation {
-    sources: Vec<Source>,
+    /// By role.
+    sources: Box<[Source; ROLES]>,
     /// The arguments of a launch: the number of dimensions, the global and the local size.
     range: Option<[usize; 3]>,
     /// The arguments of a fill: the pattern and its size.
@@ -91,38 +92,43 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// The translation of the arguments of `function` to `values`.
-    pub fn new(function: Operation, values: &[Value]) -> Translation {
+    /// The translation of the arguments of `function`: roles have these values, or else the usual ones.
+    pub fn new(function: Operation, values: &[(Role, Value)]) -> Translation {
         let names: Vec<&'static str> = arguments_of_operation(function)
             .take(MOST_ARGUMENTS)
             .map(|argument| argument.name())
             .collect();
         let place = |name: &str| names.iter().position(|one| *one == name);
-        let sources = values.iter().map(|value| match *value {
-            Value::Of(name) => place(name).map_or(Source::Nothing, Source::Argument),
-            Value::Number(number) => Source::Number(number),
-            Value::Made => Source::Made,
-            Value::Same(name) => place(name).map_or(Source::Nothing, Source::Same),
-            Value::Element(name, index, length) => {
-                let (length, counted) = match length {
-                    Length::Is(length) => (length, Some(None)),
-                    Length::Of(name) => (0, place(name).map(Some)),
-                };
-                match (place(name), counted) {
-                    (Some(array), Some(counted)) => Source::Element {
-                        array,
+        let source = |value: &Value| {
+            Some(match *value {
+                Value::Of(name) => Source::Argument(place(name)?),
+                Value::Number(number) => Source::Number(number),
+                Value::Made => Source::Made,
+                Value::Same(name) => Source::Same(place(name)?),
+                Value::Element(name, index, length) => {
+                    let (length, counted) = match length {
+                        Length::Is(length) => (length, None),
+                        Length::Of(name) => (0, Some(place(name)?)),
+                    };
+                    Source::Element {
+                        array: place(name)?,
                         index,
                         length,
                         counted,
-                    },
-                    _ => Source::Nothing,
+                    }
                 }
+                Value::Grid(dimension) => Source::Grid(dimension),
+                Value::Block(dimension) => Source::Block(dimension),
+                Value::Pattern => Source::Pattern,
+            })
+        };
+        let mut sources = Box::new([Source::Number(0); ROLES]);
+        // The first one of a role holds.
+        for (role, value) in USUAL.iter().rev().chain(values) {
+            if let Some(source) = source(value) {
+                sources[*role as usize] = source;
             }
-            Value::Grid(dimension) => Source::Grid(dimension),
-            Value::Block(dimension) => Source::Block(dimension),
-            Value::Pattern => Source::Pattern,
-        });
-        let sources = sources.collect();
+        }
         let range = match ["work_dim", "global_work_size", "local_work_size"].map(place) {
             [Some(dimensions), Some(grid), Some(block)] => Some([dimensions, grid, block]),
             _ => None,
@@ -176,20 +182,18 @@ impl Translation {
         same.or_else(|| callback.return_value()).unwrap_or(0)
     }
 
-    /// Puts the values of parameters into words, as C puts the fields of a structure: `parameters` are their bytes, 1, 4 or 8 each.
-    /// `made` is the address of the result. Called during the call: arrays of the program's are read. What has no room is left out.
-    pub fn put(
+    /// Puts the values of parameters into words, each at its offset. `made` is the address of the result. Called during the call:
+    /// arrays of the program's are read. What has no room is left out.
+    pub fn put<'p>(
         &self,
-        parameters: impl Iterator<Item = usize>,
+        parameters: impl Iterator<Item = (usize, &'p Parameter)>,
         arguments: &Arguments,
         made: u64,
         to: &mut [u64],
     ) {
-        let mut end = 0_usize;
-        for (bytes, source) in parameters.zip(&self.sources) {
-            let place = end.next_multiple_of(bytes);
-            end = place + bytes;
-            let value = self.value(source, arguments, made);
+        for (place, parameter) in parameters {
+            let bytes = parameter.of.bytes;
+            let value = self.value(&self.sources[parameter.role as usize], arguments, made);
             let Some(word) = to.get_mut(place / 8) else {
                 return;
             };
@@ -205,7 +209,6 @@ impl Translation {
     fn value(&self, source: &Source, arguments: &Arguments, made: u64) -> u64 {
         let of = |place: usize| arguments.at(place);
         match *source {
-            Source::Nothing => 0,
             Source::Number(number) => number,
             Source::Argument(place) => of(place),
             Source::Made | Source::Same(_) => made,
