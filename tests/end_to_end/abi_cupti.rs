@@ -197,6 +197,19 @@ fn every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks() {
 }
 
 #[test]
+fn parameters_of_the_simulated_gpu_lead_to_what_its_calls_made() {
+    needs!(parameters_of_the_simulated_gpu_lead_to_what_its_calls_made: Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let tool = CUPTI.tool_of(&dir, "tests/programs/abi", "cupti_results");
+    let options = ["demo", "-q", "--steps", "1", "--tool"];
+    let mut command = dir.gputrail(options);
+    command.arg(&library).env("CUDA_INJECTION64_PATH", &tool);
+    let ended = run(&mut command).well();
+    assert_eq!(ended.text(), "passed\n", "{}", ended.stderr);
+}
+
+#[test]
 fn counters_of_unified_memory_are_those_of_cuptis_document() {
     needs!(counters_of_unified_memory_are_those_of_cuptis_document: Need::OpenClToolchain);
     let dir = TestDir::new();

@@ -73,7 +73,10 @@ pub(super) fn attribute_of_cuda(number: u64) -> u64 {
         1 => return u64::from(MAX_WORKGROUP),
         16 => return COMPUTE_UNITS,
         // Work-items of a compute unit.
-        39 => return attribute(AgentAttributeKind::MAX_WAVES) * attribute(AgentAttributeKind::WAVE_SIZE),
+        39 => {
+            return attribute(AgentAttributeKind::MAX_WAVES)
+                * attribute(AgentAttributeKind::WAVE_SIZE);
+        }
         75 => AgentAttributeKind::COMPUTE_CAPABILITY_MAJOR,
         76 => AgentAttributeKind::COMPUTE_CAPABILITY_MINOR,
         _ => return 0,

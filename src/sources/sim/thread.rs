@@ -216,7 +216,11 @@ impl SimThread {
     pub(super) async fn memory_info(&mut self) {
         let call = self.enter(SimFunction::MemGetInfo, &[]).await;
         let location = PointerMemory::device(self.device);
-        let free = self.runtime.memory.borrow().free_bytes(location, DEVICE_MEMORY);
+        let free = self
+            .runtime
+            .memory
+            .borrow()
+            .free_bytes(location, DEVICE_MEMORY);
         self.returns(free);
         let _ = self.exit(call, Ok(())).await;
     }
@@ -354,7 +358,8 @@ impl SimThread {
             .await;
         let stream = self.runtime.new_stream(self.device, name, (priority, flag));
         let id = self.stream_id(stream);
-        self.returns(id);
+        let handle = self.runtime.streams.borrow()[stream.0].handle;
+        self.returns(handle);
         callbacks::object::<gputrail_record::Stream>(
             &self.site(),
             &call,

@@ -2,8 +2,8 @@
 //! parameters come from the arguments of the call.
 
 use super::{Parameter, ROLES, Role, USUAL};
-use gputrail_record::Operation;
-use gputrail_tool::{Callback, arguments_of_operation};
+use gputrail_record::{Agent, Context, Operation, Stream, StreamId};
+use gputrail_tool::{Callback, arguments_of_operation, describe};
 
 /// The most arguments of a function of OpenCL.
 const MOST_ARGUMENTS: usize = 16;
@@ -19,6 +19,12 @@ pub enum Value {
     Made,
     /// A place of what the call has made, which is this argument.
     Same(&'static str),
+    /// The place that this argument is, or one of what the call has made if it is null.
+    Place(&'static str),
+    /// The place of the memory of the call's device, in bytes.
+    Total,
+    /// The handle of the stream whose number this argument is.
+    Stream(&'static str),
     /// An element of an array of words, whose length an argument has, or is this.
     Element(&'static str, usize, Length),
     /// Workgroups in a dimension.
@@ -28,6 +34,9 @@ pub enum Value {
     /// The first bytes of the pattern of a fill.
     Pattern,
 }
+
+/// The results of a call to which its parameters lead: what it has made, and the memory of its device.
+pub type Made = [u64; 2];
 
 /// The length of an array.
 #[derive(Copy, Clone, Debug)]
@@ -66,6 +75,11 @@ enum Source {
     Made,
     /// A place of what the call has made, which this argument is.
     Same(usize),
+    /// The place that this argument is, unless it is null.
+    Place(usize),
+    Total,
+    /// The handle of the stream with the number that this argument is.
+    Stream(usize),
     Element {
         array: usize,
         index: usize,
@@ -105,6 +119,9 @@ impl Translation {
                 Value::Number(number) => Source::Number(number),
                 Value::Made => Source::Made,
                 Value::Same(name) => Source::Same(place(name)?),
+                Value::Place(name) => Source::Place(place(name)?),
+                Value::Total => Source::Total,
+                Value::Stream(name) => Source::Stream(place(name)?),
                 Value::Element(name, index, length) => {
                     let (length, counted) = match length {
                         Length::Is(length) => (length, None),
@@ -173,16 +190,31 @@ impl Translation {
         Arguments(values)
     }
 
-    /// The result of a call at its exit: what it returned, or the argument that it has made something of.
-    pub fn made(&self, arguments: &Arguments, callback: &Callback<'_>) -> u64 {
+    /// The results of a call at its exit, to which places lead: what it returned, or the argument that it has made something of, and
+    /// the memory of its device. 0 if it has failed.
+    pub fn made(&self, arguments: &Arguments, callback: &Callback<'_>) -> Made {
+        if callback.return_code().is_some_and(|code| code != 0) {
+            return Made::default();
+        }
         let same = self.sources.iter().find_map(|source| match source {
             Source::Same(place) => Some(arguments.at(*place)),
             _ => None,
         });
-        same.or_else(|| callback.return_value()).unwrap_or(0)
+        let of_device = || {
+            let context = describe::<Context>(callback.runtime_context()).ok()?;
+            Some(describe::<Agent>(context.agent).ok()?.memory)
+        };
+        let has_total = self
+            .sources
+            .iter()
+            .any(|source| matches!(source, Source::Total));
+        [
+            same.or_else(|| callback.return_value()).unwrap_or(0),
+            has_total.then(of_device).flatten().unwrap_or(0),
+        ]
     }
 
-    /// Puts the values of parameters into words, each at its offset. `made` is the address of the result. Called during the call:
+    /// Puts the values of parameters into words, each at its offset. `made` is the address of the results ([`Made`]). Called during the call:
     /// arrays of the program's are read. What has no room is left out.
     pub fn put<'p>(
         &self,
@@ -212,6 +244,15 @@ impl Translation {
             Source::Number(number) => number,
             Source::Argument(place) => of(place),
             Source::Made | Source::Same(_) => made,
+            Source::Place(place) => match of(place) {
+                0 => made,
+                place => place,
+            },
+            Source::Total => made + 8,
+            Source::Stream(place) => {
+                let stream = describe::<Stream>(StreamId(of(place) as u32));
+                stream.map_or(0, |stream| stream.handle)
+            }
             Source::Element {
                 array,
                 index,

@@ -39,10 +39,11 @@ pub(crate) const USUAL: &[(Role, Value)] = &[
     (Role::One, Number(1)),
     (Role::Made, Made),
     (Role::Context, Of("context")),
-    (Role::Count, Of("num_devices")),
+    (Role::Count, Value::Place("num_devices")),
+    (Role::Count, Made),
     (Role::Flags, Of("flags")),
     (Role::Stream, Of("command_queue")),
-    (Role::Stream, Of("stream")),
+    (Role::Stream, Value::Stream("stream")),
     (Role::Memory, Of("memory")),
     (Role::Memory, Of("memobj")),
     (Role::Memory, Of("svm_pointer")),
@@ -102,10 +103,10 @@ rows! {
     // Devices and contexts.
     Initialise: clGetPlatformIDs, simInit;
     CountDevices: clGetDeviceIDs, simGetDeviceCount;
-    GetDeviceAttribute: clGetDeviceInfo, simDeviceGetAttribute(Device = Of("device"));
+    GetDeviceAttribute: clGetDeviceInfo, simDeviceGetAttribute(Device = Of("device"), CudaAttribute = Of("attribute"));
     SetDevice: simSetDevice(Device = Of("device"));
     SynchronizeDevice: simDeviceSynchronize;
-    GetMemoryInfo: simMemGetInfo;
+    GetMemoryInfo: simMemGetInfo(Total = Value::Total);
     GetLastError: simGetLastError;
     CreateContext: clCreateContext, clCreateContextFromType;
     DestroyContext: clReleaseContext;
@@ -187,12 +188,14 @@ rows! {
     Launch:
         clEnqueueNDRangeKernel,
         clEnqueueTask,
-        simLaunchKernel(GridX = Of("grid_x"), GridY = Of("grid_y"), GridZ = Of("grid_z"));
+        simLaunchKernel
+            (GridX = Of("grid_x"), GridY = Of("grid_y"), GridZ = Of("grid_z"), BlockX = Of("block_x"), BlockY = Of("block_y"),
+            BlockZ = Of("block_z"));
     LaunchHostFunction: clEnqueueNativeKernel;
 
     // A command buffer is a graph, and what is launched of it.
     CreateGraph: clCreateCommandBufferKHR, simGraphCreate;
-    InstantiateGraph: clFinalizeCommandBufferKHR(Made = Same("command_buffer")), simGraphInstantiate(Made = Same("graph"));
+    InstantiateGraph: clFinalizeCommandBufferKHR(Made = Same("command_buffer")), simGraphInstantiate;
     LaunchGraph: clEnqueueCommandBufferKHR(Stream = first("queues", "num_queues")), simGraphLaunch;
     DestroyExecutableGraph: clReleaseCommandBufferKHR, simGraphExecDestroy;
     DestroyGraph: simGraphDestroy;

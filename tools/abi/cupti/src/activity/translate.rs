@@ -200,6 +200,7 @@ impl Translator {
         record.local_memory_total_v2 = kernel.private_memory_total;
         record.correlation_id = correlation(work.correlation);
         record.grid_id = kernel.grid_id;
+        record.priority = objects::priority(work.stream);
         record.name = name(kernel);
         (record.queued, record.submitted) = latency(times);
         record.launch_type = launch(kernel.launch);
