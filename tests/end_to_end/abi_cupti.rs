@@ -196,17 +196,28 @@ fn every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks() {
     }
 }
 
-#[test]
-fn parameters_of_the_simulated_gpu_lead_to_what_its_calls_made() {
-    needs!(parameters_of_the_simulated_gpu_lead_to_what_its_calls_made: Need::OpenClToolchain);
+/// A tool of `tests/programs/abi` on the simulated GPU, whose checks hold.
+fn passes_on_the_simulated_gpu(tool: &str) {
     let dir = TestDir::new();
     let library = CUPTI.library(&dir);
-    let tool = CUPTI.tool_of(&dir, "tests/programs/abi", "cupti_results");
+    let tool = CUPTI.tool_of(&dir, "tests/programs/abi", tool);
     let options = ["demo", "-q", "--steps", "1", "--tool"];
     let mut command = dir.gputrail(options);
     command.arg(&library).env("CUDA_INJECTION64_PATH", &tool);
     let ended = run(&mut command).well();
     assert_eq!(ended.text(), "passed\n", "{}", ended.stderr);
+}
+
+#[test]
+fn parameters_of_the_simulated_gpu_lead_to_what_its_calls_made() {
+    needs!(parameters_of_the_simulated_gpu_lead_to_what_its_calls_made: Need::OpenClToolchain);
+    passes_on_the_simulated_gpu("cupti_results");
+}
+
+#[test]
+fn instructions_that_are_sampled_have_the_source_lines_of_their_code() {
+    needs!(instructions_that_are_sampled_have_the_source_lines_of_their_code: Need::OpenClToolchain);
+    passes_on_the_simulated_gpu("cupti_lines");
 }
 
 #[test]

@@ -17,7 +17,7 @@
 //!
 //! `pcOffset` counts from the begin of the code object, as in activity records. Kernels are not serialized: `KERNEL_SERIALIZED` gives
 //! each sample its kernel's correlation id. The period is 2 to the given number of cycles; of devices that are sampled by time (processors)
-//! the nearest of five levels: up to 9, 13, 17 and 21, and above. What has been counted when sampling stops or is disabled is put into the
+//! one of five levels: up to 9, 13, 17 and 21, and above. What has been counted when sampling stops or is disabled is put into the
 //! buffer of the configuration, if it has one.
 
 mod cubins;
