@@ -9,10 +9,10 @@ use gputrail_collect::switchboard::{
     CallArguments, CallbackArguments, Payload, ReportedPart, Switchboard, ThreadState,
 };
 use gputrail_interface::operations::Phase;
-use gputrail_interface::operations::kernel_dispatch;
+use gputrail_interface::operations::{kernel_dispatch, resource};
 use gputrail_record::{
-    Completion, ContextId, CorrelationId, GraphChange, KernelId, Operation, Record, RecordRef,
-    WorkId,
+    CodeObject, Completion, ContextId, CorrelationId, GraphChange, KernelId, Operation, Record,
+    RecordRef, WorkId,
 };
 use std::sync::Arc;
 
@@ -145,6 +145,19 @@ pub(super) fn graph_changed(site: &SimSite, call: &CallInProgress, change: &Grap
 /// Reports the module of a kernel that is sampled or counted, the first time.
 pub(super) fn profiled(site: &SimSite, call: &CallInProgress, kernel: KernelId) {
     site.notifier(call).profiled(kernel);
+}
+
+/// Reports that code was loaded, with its bytes.
+pub(super) fn code_loaded(
+    site: &SimSite,
+    call: &CallInProgress,
+    code: &CodeObject,
+    bytes: impl FnOnce() -> Vec<u8>,
+) {
+    let (notifier, loaded) = (site.notifier(call), resource::CODE_OBJECT_LOADED);
+    if !notifier.subscribers(loaded).is_none() {
+        notifier.instant(loaded, Payload::Code(code, &bytes()));
+    }
 }
 
 /// Reports that an object was created or destroyed. `id` is the id of an `R`.

@@ -346,6 +346,9 @@ mod tests {
         assert!(levels.is_sorted());
         // Those that docs/apis.md names.
         let of = |exponent: usize| levels[exponent - 5];
-        assert_eq!([9, 10, 13, 14, 17, 18, 21, 22].map(of), [1, 2, 2, 3, 3, 4, 4, 5]);
+        assert_eq!(
+            [9, 10, 13, 14, 17, 18, 21, 22].map(of),
+            [1, 2, 2, 3, 3, 4, 4, 5]
+        );
     }
 }
