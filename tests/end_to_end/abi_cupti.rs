@@ -186,8 +186,8 @@ fn every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks() {
     ];
     let kinds = kinds.map(|kind| format!("kind {kind}: "));
     let domains = [2, 3, 4].map(|domain| format!("domain {domain}: "));
-    // Contexts, streams, modules, graphs.
-    let resources = [1, 3, 4, 6, 7, 9, 10, 13, 15, 18, 19];
+    // Contexts, streams, the initialisation, modules, graphs.
+    let resources = [1, 3, 4, 5, 6, 7, 9, 10, 13, 15, 18, 19];
     let resources = resources.map(|id| format!("resource {id}: "));
     let waits = [1, 2].map(|id| format!("wait {id}: "));
     let all = kinds.iter().chain(&domains).chain(&resources).chain(&waits);

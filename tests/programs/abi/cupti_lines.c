@@ -9,7 +9,6 @@
 enum { OFFSETS = 1 << 16, LINES = 4096, MODULES = 8, ADDRESSES = 1 << 14, REASONS = 64 };
 
 static int failures, contexts, modules, told, compared;
-static CUcontext context_of[4];
 static struct {
     void *bytes;
     size_t size;
@@ -17,6 +16,9 @@ static struct {
 } module_of[MODULES];
 static uint32_t locator_of[OFFSETS], line_of[LINES];
 static char *file_of[LINES];
+/* What was told of each address. */
+static uint32_t told_line[OFFSETS];
+static char *told_file[OFFSETS];
 
 static void check(const char *what, int line, int holds) {
     if (holds) return;
@@ -46,13 +48,37 @@ static void CUPTIAPI complete(CUcontext context, uint32_t stream, uint8_t *buffe
     free(buffer);
 }
 
+static void look(CUpti_PCSamplingPCData *pc);
+
+/* A context ends: its samples are complete. */
+static void read_samples(CUcontext context) {
+    static CUpti_PCSamplingPCData places[ADDRESSES];
+    static CUpti_PCSamplingStallReason reasons[ADDRESSES][REASONS];
+    CUpti_PCSamplingData data;
+    CUpti_PCSamplingGetDataParams get = {CUpti_PCSamplingGetDataParamsSize, NULL, context, NULL};
+    size_t of;
+    memset(&data, 0, sizeof data);
+    data.size = sizeof data;
+    data.collectNumPcs = ADDRESSES;
+    data.pPcData = places;
+    for (of = 0; of < ADDRESSES; of++) {
+        places[of].size = sizeof *places;
+        places[of].stallReason = reasons[of];
+    }
+    get.pcSamplingData = &data;
+    CHECK(cuptiPCSamplingGetData(&get) == CUPTI_SUCCESS && data.totalNumPcs > 0 && data.remainingNumPcs == 0);
+    for (of = 0; of < data.totalNumPcs; of++) look(&places[of]);
+}
+
 static void CUPTIAPI called_back(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *data) {
     const CUpti_ResourceData *of = (const CUpti_ResourceData *)data;
     (void)user, (void)domain;
     if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_CREATED && contexts < 4) {
         CUpti_PCSamplingEnableParams enable = {CUpti_PCSamplingEnableParamsSize, NULL, of->context};
         CHECK(cuptiPCSamplingEnable(&enable) == CUPTI_SUCCESS);
-        context_of[contexts++] = of->context;
+        contexts++;
+    } else if (cbid == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
+        read_samples(of->context);
     } else if (cbid == CUPTI_CBID_RESOURCE_MODULE_LOADED && modules < MODULES) {
         const CUpti_ModuleResourceData *module = (const CUpti_ModuleResourceData *)of->resourceDescriptor;
         CUpti_GetCubinCrcParams crc = {CUpti_GetCubinCrcParamsSize, module->cubinSize, module->pCubin, 0};
@@ -67,7 +93,6 @@ static void CUPTIAPI called_back(void *user, CUpti_CallbackDomain domain, CUpti_
 
 static void look(CUpti_PCSamplingPCData *pc) {
     CUpti_GetSassToSourceCorrelationParams line = {CUpti_GetSassToSourceCorrelationParamsSize, NULL, NULL, 0, 0, 0, NULL, NULL};
-    uint32_t locator;
     int of;
     for (of = 0; of < modules && module_of[of].crc != pc->cubinCrc; of++) {}
     CHECK(of < modules);
@@ -80,37 +105,28 @@ static void look(CUpti_PCSamplingPCData *pc) {
     if (line.fileName == NULL) return;
     CHECK(line.lineNumber > 0 && *line.fileName != 0 && line.dirName != NULL);
     told++;
-    locator = pc->pcOffset < OFFSETS ? locator_of[pc->pcOffset] % LINES : 0;
-    if (locator != 0) {
-        const char *path = file_of[locator], *name = path == NULL ? NULL : strrchr(path, '/');
-        CHECK(path != NULL && line_of[locator] == line.lineNumber);
-        CHECK(path != NULL && strcmp(name == NULL ? path : name + 1, line.fileName) == 0);
-        compared++;
+    if (pc->pcOffset < OFFSETS) {
+        told_line[pc->pcOffset] = line.lineNumber;
+        told_file[pc->pcOffset] = strdup(line.fileName);
     }
     free(line.fileName), free(line.dirName);
     line.pcOffset = (uint64_t)1 << 40;
     CHECK(cuptiGetSassToSourceCorrelation(&line) == CUPTI_ERROR_NOT_SUPPORTED);
 }
 
+static void compare(uint32_t offset) {
+    const uint32_t locator = locator_of[offset] % LINES;
+    const char *path = file_of[locator], *name = path == NULL ? NULL : strrchr(path, '/');
+    if (locator == 0 || told_line[offset] == 0) return;
+    CHECK(path != NULL && line_of[locator] == told_line[offset]);
+    CHECK(path != NULL && strcmp(name == NULL ? path : name + 1, told_file[offset]) == 0);
+    compared++;
+}
+
 static void end(void) {
-    CUpti_PCSamplingData data;
-    size_t of;
-    int context;
+    uint32_t offset;
     CHECK(cuptiActivityFlushAll(0) == CUPTI_SUCCESS);
-    memset(&data, 0, sizeof data);
-    data.size = sizeof data;
-    data.collectNumPcs = ADDRESSES;
-    data.pPcData = (CUpti_PCSamplingPCData *)calloc(ADDRESSES, sizeof *data.pPcData);
-    for (of = 0; of < ADDRESSES; of++) {
-        data.pPcData[of].size = sizeof *data.pPcData;
-        data.pPcData[of].stallReason = (CUpti_PCSamplingStallReason *)calloc(REASONS, sizeof(CUpti_PCSamplingStallReason));
-    }
-    for (context = 0; context < contexts; context++) {
-        CUpti_PCSamplingGetDataParams get = {CUpti_PCSamplingGetDataParamsSize, NULL, context_of[context], NULL};
-        get.pcSamplingData = &data;
-        CHECK(cuptiPCSamplingGetData(&get) == CUPTI_SUCCESS && data.totalNumPcs > 0 && data.remainingNumPcs == 0);
-        for (of = 0; of < data.totalNumPcs; of++) look(&data.pPcData[of]);
-    }
+    for (offset = 0; offset < OFFSETS; offset++) compare(offset);
     CHECK(contexts == 2 && modules > 0 && told > 10 && compared > 10);
     printf(failures == 0 ? "passed\n" : "failed\n");
 }
