@@ -9,21 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a version has: the last status, the number of attributes, and the status of a second subscriber. */
-#if CUPTI_GPUTRAIL_LAYOUT >= 13
-enum { LAST_STATUS = 47, ATTRIBUTES = CUPTI_ACTIVITY_ATTR_COUNT };
-#elif CUPTI_GPUTRAIL_LAYOUT >= 12
-enum { LAST_STATUS = 45, ATTRIBUTES = 11 };
-#elif CUPTI_GPUTRAIL_LAYOUT >= 11
-enum { LAST_STATUS = 42, ATTRIBUTES = 9 };
-#else
-enum { LAST_STATUS = 35, ATTRIBUTES = 5 };
-#endif
-#if CUPTI_GPUTRAIL_LAYOUT >= 11
-#define SECOND_SUBSCRIBER CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
-#else
-#define SECOND_SUBSCRIBER CUPTI_ERROR_MAX_LIMIT_REACHED
-#endif
+/* Of each version. */
+static const int last_statuses[] = {35, 42, 45, 47}, attribute_counts[] = {5, 9, 11, 25};
+enum { VERSION = CUPTI_GPUTRAIL_LAYOUT - 10 };
+#define SECOND_SUBSCRIBER (CUPTI_GPUTRAIL_LAYOUT == 10 ? CUPTI_ERROR_MAX_LIMIT_REACHED : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
 
 static int failures;
 
@@ -99,12 +88,12 @@ static void basics(void) {
     EXPECT(cuptiGetLastError(), SUCCESS);
     EXPECT(cuptiGetVersion(&number), SUCCESS);
     CHECK(number == CUPTI_API_VERSION && (CUPTI_GPUTRAIL_LAYOUT != 10 || number == 12));
-    for (of = 0; of <= LAST_STATUS; of++) {
+    for (of = 0; of <= last_statuses[VERSION]; of++) {
         EXPECT(cuptiGetResultString((CUptiResult)of, &text), SUCCESS);
         CHECK(text != NULL && *text != 0);
     }
     EXPECT(cuptiGetResultString(CUPTI_ERROR_UNKNOWN, &text), SUCCESS);
-    EXPECT(cuptiGetResultString((CUptiResult)(LAST_STATUS + 1), &text), ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiGetResultString((CUptiResult)(last_statuses[VERSION] + 1), &text), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiGetResultString(CUPTI_ERROR_FORCE_INT, &text), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiGetResultString(CUPTI_SUCCESS, NULL), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiGetTimestamp(NULL), ERROR_INVALID_PARAMETER);
@@ -485,10 +474,10 @@ static void activity_statuses(void) {
     CHECK(value == 16777216);
     EXPECT(cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_SIZE, &size, &value), SUCCESS);
     CHECK(value == 65536);
-    EXPECT(cuptiActivityGetAttribute((CUpti_ActivityAttribute)ATTRIBUTES, &size, &value), ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiActivityGetAttribute((CUpti_ActivityAttribute)attribute_counts[VERSION], &size, &value), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, NULL, &value), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &size, NULL), ERROR_INVALID_PARAMETER);
-    EXPECT(cuptiActivitySetAttribute((CUpti_ActivityAttribute)ATTRIBUTES, &size, &value), ERROR_INVALID_PARAMETER);
+    EXPECT(cuptiActivitySetAttribute((CUpti_ActivityAttribute)attribute_counts[VERSION], &size, &value), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, NULL, &value), ERROR_INVALID_PARAMETER);
     EXPECT(cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &size, NULL), ERROR_INVALID_PARAMETER);
     size = 4;
