@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of each version. */
-static const int last_statuses[] = {35, 42, 45, 47}, attribute_counts[] = {5, 9, 11, 25};
+static const unsigned last_statuses[] = {35, 42, 45, 47}, attribute_counts[] = {5, 9, 11, 25};
 enum { VERSION = CUPTI_GPUTRAIL_LAYOUT - 10 };
 #define SECOND_SUBSCRIBER (CUPTI_GPUTRAIL_LAYOUT == 10 ? CUPTI_ERROR_MAX_LIMIT_REACHED : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
 
