@@ -165,6 +165,10 @@ static void kinds(void) {
     EXPECT(cuptiActivityEnableRuntimeApi_v2(subscriber, launch_id, 1), SUCCESS);
     launch();
     CHECK(launches == 1 && others > 0);
+    launch_id = 0xffffff;
+    EXPECT(cuptiActivityEnable_v2(subscriber, CUPTI_ACTIVITY_KIND_RUNTIME, &config), ERROR_INVALID_PARAMETER);
+    launch();
+    CHECK(launches == 1 && others > 0);
     functions.pCbids = NULL;
     EXPECT(cuptiActivityEnable_v2(subscriber, CUPTI_ACTIVITY_KIND_RUNTIME, &config), ERROR_INVALID_PARAMETER);
     /* What is enabled. */

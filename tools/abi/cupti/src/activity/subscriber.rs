@@ -11,6 +11,7 @@ use super::{
     cuptiActivityPopExternalCorrelationId, cuptiActivityPushExternalCorrelationId, service,
 };
 use crate::callback::{self, SubscriberHandle};
+use crate::domain;
 use crate::objects::CUcontext;
 use crate::result::{Answer, CUptiResult, api};
 use crate::{cuptiGetTimestamp, with_gputrail};
@@ -123,6 +124,9 @@ pub unsafe extern "C" fn cuptiActivityEnable_v2(
         let Some((ids, are_alone)) = unsafe { functions_of(kind, config) }? else {
             return service::enable(kind, None, true);
         };
+        if let Some(domain) = domain_of(kind) {
+            ids.iter().try_for_each(|id| domain::check(domain, *id))?;
+        }
         // Forgets what was chosen before.
         service::enable(kind, None, !are_alone)?;
         for id in ids {
