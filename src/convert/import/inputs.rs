@@ -542,7 +542,7 @@ use super::databases::read as databases;
 fn databases(
     _: InputFormat,
     sources: &[InputFile],
-    _: usize,
+    _: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {

@@ -128,7 +128,7 @@ pub(super) fn read_parquet(
 #[cfg(not(feature = "parquet"))]
 pub(super) fn read_parquet(
     sources: &[InputFile],
-    _: usize,
+    _: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
