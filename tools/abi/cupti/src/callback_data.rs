@@ -23,7 +23,7 @@ use crate::layout::{Layout, layout};
 use crate::objects::{CUcontext, CUstream, handle_of_context, handle_of_stream};
 use core::ffi::{CStr, c_char, c_void};
 use gputrail_abi::activity::stream_of;
-use gputrail_abi::functions::Arguments;
+use gputrail_abi::functions::{Arguments, Made};
 use gputrail_abi::{kept, names};
 use gputrail_record::{
     CodeObject, Context, ContextId, Domain, GraphChange, GraphOperation, Marker, MarkerKind,
@@ -212,7 +212,13 @@ fn own_call(client: &Client, callback: &Callback<'_>, site: u32, number: &mut u6
         *to = argument.value();
         params.count += 1;
     }
-    let mut value = callback.return_value().unwrap_or(0);
+    // Functions of the simulated GPU's runtime return a status, beside what they make.
+    let mut value = match operation.domain {
+        Domain::OPENCL => callback.return_value().unwrap_or(0),
+        _ => callback
+            .return_code()
+            .map_or(0, |code| i64::from(code) as u64),
+    };
     let mut data = data_of(callback, site, number);
     data.function_name = kept(callback.name()).as_ptr();
     data.function_params = (&raw const params).cast();
@@ -242,7 +248,7 @@ fn call_of_cuda(
         return;
     }
     let made = match site {
-        0 => 0,
+        0 => Made::default(),
         _ => shown.made(arguments, callback),
     };
     let mut params = [0; cuda::WORDS];

@@ -106,6 +106,22 @@ pub fn function_index(kernel: KernelId) -> u32 {
     index
 }
 
+/// The priority of a stream; 0 where the runtime has no streams.
+pub fn priority(stream: StreamId) -> i32 {
+    static PRIORITIES: Mutex<BTreeMap<StreamId, i32>> = Mutex::new(BTreeMap::new());
+    if !stream.is_some() {
+        return 0;
+    }
+    if let Some(known) = lock(&PRIORITIES).get(&stream) {
+        return *known;
+    }
+    let Ok(known) = describe::<Stream>(stream) else {
+        return 0;
+    };
+    lock(&PRIORITIES).insert(stream, known.priority);
+    known.priority
+}
+
 /// The id of a stream in records: of a queue where the runtime has no streams.
 pub fn stream_id(stream: StreamId, queue: QueueId) -> u32 {
     if stream.is_some() { stream.0 } else { queue.0 }

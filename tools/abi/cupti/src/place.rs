@@ -52,3 +52,24 @@ pub unsafe fn write_attribute<T: Copy>(size: *mut usize, value: *mut u8, answer:
     place.put(size_of::<T>());
     Ok(())
 }
+
+/// Writes the elements of a list to the caller's memory, which has room for `*room` of them; as many as there is room for. Without a
+/// place for elements nothing is written.
+///
+/// # Safety
+///
+/// `room` is null or leads to a number; `elements` is null or has room for as many.
+pub unsafe fn write_list<T: Copy>(list: &[T], elements: *mut T, room: *mut u32) -> Answer {
+    let Some(elements) = NonNull::new(elements) else {
+        return Ok(());
+    };
+    if !elements.is_aligned() {
+        return Err(CUptiResult::INVALID_PARAMETER);
+    }
+    // SAFETY: `room` is null or leads to a number.
+    let room = unsafe { Place::new(room) }?.get() as usize;
+    let written = list.len().min(room);
+    // SAFETY: there is room for as many, as the caller says.
+    unsafe { elements.copy_from_nonoverlapping(NonNull::from(list).cast(), written) };
+    Ok(())
+}

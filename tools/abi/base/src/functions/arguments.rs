@@ -2,8 +2,8 @@
 //! parameters come from the arguments of the call.
 
 use super::{Parameter, ROLES, Role, USUAL};
-use gputrail_record::Operation;
-use gputrail_tool::{Callback, arguments_of_operation};
+use gputrail_record::{Agent, Context, Operation, Stream, StreamId};
+use gputrail_tool::{Callback, arguments_of_operation, describe};
 
 /// The most arguments of a function of OpenCL.
 const MOST_ARGUMENTS: usize = 16;
@@ -19,6 +19,12 @@ pub enum Value<A = &'static str> {
     Made,
     /// A place of what the call has made, which is this argument.
     Same(A),
+    /// The place that this argument is, or one of what the call has made if it is null.
+    Place(A),
+    /// The place of the memory of the call's device, in bytes.
+    Total,
+    /// The handle of the stream whose number this argument is.
+    Stream(A),
     /// An element of an array of words with this length.
     Element(A, usize, Length<A>),
     /// Workgroups in a dimension.
@@ -28,6 +34,9 @@ pub enum Value<A = &'static str> {
     /// The first bytes of the pattern of a fill.
     Pattern,
 }
+
+/// The results of a call to which its parameters lead: what it has made, and the memory of its device.
+pub type Made = [u64; 2];
 
 /// The length of an array.
 #[derive(Copy, Clone, Debug)]
@@ -46,6 +55,9 @@ impl Value {
             Value::Number(number) => Value::Number(number),
             Value::Made => Value::Made,
             Value::Same(name) => Value::Same(place(name)?),
+            Value::Place(name) => Value::Place(place(name)?),
+            Value::Total => Value::Total,
+            Value::Stream(name) => Value::Stream(place(name)?),
             Value::Element(name, index, length) => {
                 let length = match length {
                     Length::Is(length) => Length::Is(length),
@@ -152,16 +164,31 @@ impl Translation {
         Arguments(values)
     }
 
-    /// The result of a call at its exit: what it returned, or the argument that it has made something of.
-    pub fn made(&self, arguments: &Arguments, callback: &Callback<'_>) -> u64 {
+    /// The results of a call at its exit, to which places lead: what it returned, or the argument that it has made something of, and
+    /// the memory of its device. 0 if it has failed.
+    pub fn made(&self, arguments: &Arguments, callback: &Callback<'_>) -> Made {
+        if callback.return_code().is_some_and(|code| code != 0) {
+            return Made::default();
+        }
         let same = self.sources.iter().find_map(|source| match source {
             Value::Same(place) => Some(arguments.at(*place)),
             _ => None,
         });
-        same.or_else(|| callback.return_value()).unwrap_or(0)
+        let of_device = || {
+            let context = describe::<Context>(callback.runtime_context()).ok()?;
+            Some(describe::<Agent>(context.agent).ok()?.memory)
+        };
+        let has_total = self
+            .sources
+            .iter()
+            .any(|source| matches!(source, Value::Total));
+        [
+            same.or_else(|| callback.return_value()).unwrap_or(0),
+            has_total.then(of_device).flatten().unwrap_or(0),
+        ]
     }
 
-    /// Puts the values of parameters into words, each at its offset. `made` is the address of the result. Called during the call:
+    /// Puts the values of parameters into words, each at its offset. `made` is the address of the results ([`Made`]). Called during the call:
     /// arrays of the program's are read. What has no room is left out.
     pub fn put<'p>(
         &self,
@@ -191,6 +218,15 @@ impl Translation {
             Value::Number(number) => number,
             Value::Of(place) => of(place),
             Value::Made | Value::Same(_) => made,
+            Value::Place(place) => match of(place) {
+                0 => made,
+                place => place,
+            },
+            Value::Total => made + 8,
+            Value::Stream(place) => {
+                let stream = describe::<Stream>(StreamId(of(place) as u32));
+                stream.map_or(0, |stream| stream.handle)
+            }
             Value::Element(array, index, length) => {
                 let length = match length {
                     Length::Is(length) => length,

@@ -7,12 +7,12 @@
 //!
 //! Differences: a workgroup whose size the runtime chooses counts as one work-item, so that the grid is the work-items. An object
 //! that is released may have other references. Images are arrays. Attributes of devices have other numbers in each API, and are
-//! 0. A list of events is its first one. A fill of words may be one of bytes, with the pattern's first one.
+//! 0, but those of the simulated GPU in CUDA. A list of events is its first one. A fill of words may be one of bytes, with the pattern's first one.
 
 mod arguments;
 mod runtimes;
 
-pub use arguments::Arguments;
+pub use arguments::{Arguments, Made};
 pub(crate) use runtimes::USUAL;
 pub use runtimes::{all_calls, translation};
 
@@ -61,10 +61,14 @@ places! {
         Zero,
         /// None: its value is 1.
         One,
-        /// A place of what the function makes.
+        /// A place of what the function makes or finds out.
         Made,
+        /// A place for the memory of the device.
+        Total,
         /// A place for the number of devices.
         Count,
+        /// The number of an attribute in CUDA.
+        CudaAttribute,
         Context, Device, Flags, Stream, Event, Memory, Bytes, Value, Module, Code, Name, Graph,
         Destination, DestinationPitch, Source, SourcePitch, Width, Height,
         /// `cudaMemcpyKind` and `hipMemcpyKind`.
@@ -251,15 +255,15 @@ impl Shown {
         function.number
     }
 
-    /// Puts the parameters of a call into words, as C puts the fields of a structure; `made` is the address of its result. Called
+    /// Puts the parameters of a call into words, as C puts the fields of a structure; `made` is the address of its results. Called
     /// during the call: arrays of the program's are read.
     pub fn put(&self, arguments: &Arguments, made: u64, to: &mut [u64]) {
         let parameters = self.function(arguments).function.places();
         self.translation.put(parameters, arguments, made, to);
     }
 
-    /// The result of a call at its exit.
-    pub fn made(&self, arguments: &Arguments, callback: &Callback<'_>) -> u64 {
+    /// The results of a call at its exit.
+    pub fn made(&self, arguments: &Arguments, callback: &Callback<'_>) -> Made {
         self.translation.made(arguments, callback)
     }
 }

@@ -45,9 +45,9 @@ usual! {
     One: Number(1);
     Made: Made;
     Context: Of("context");
-    Count: Of("num_devices");
+    Count: Value::Place("num_devices"), Made;
     Flags: Of("flags");
-    Stream: Of("command_queue"), Of("stream");
+    Stream: Of("command_queue"), Value::Stream("stream");
     Memory: Of("memory"), Of("memobj"), Of("svm_pointer"), Of("ptr");
     Bytes: Of("cb"), Of("size"), Of("bytes");
     Destination: Of("dst_buffer"), Of("dst_image"), Of("dst_ptr"), Of("destination");
@@ -92,10 +92,10 @@ rows! {
     // Devices and contexts.
     Initialise: clGetPlatformIDs, simInit;
     CountDevices: clGetDeviceIDs, simGetDeviceCount;
-    GetDeviceAttribute: clGetDeviceInfo, simDeviceGetAttribute(Device = Of("device"));
+    GetDeviceAttribute: clGetDeviceInfo, simDeviceGetAttribute(Device = Of("device"), CudaAttribute = Of("attribute"));
     SetDevice: simSetDevice(Device = Of("device"));
     SynchronizeDevice: simDeviceSynchronize;
-    GetMemoryInfo: simMemGetInfo;
+    GetMemoryInfo: simMemGetInfo(Total = Value::Total);
     GetLastError: simGetLastError;
     CreateContext: clCreateContext, clCreateContextFromType;
     DestroyContext: clReleaseContext;
@@ -177,12 +177,14 @@ rows! {
     Launch:
         clEnqueueNDRangeKernel,
         clEnqueueTask,
-        simLaunchKernel(GridX = Of("grid_x"), GridY = Of("grid_y"), GridZ = Of("grid_z"));
+        simLaunchKernel
+            (GridX = Of("grid_x"), GridY = Of("grid_y"), GridZ = Of("grid_z"), BlockX = Of("block_x"), BlockY = Of("block_y"),
+            BlockZ = Of("block_z"));
     LaunchHostFunction: clEnqueueNativeKernel;
 
     // A command buffer is a graph, and what is launched of it.
     CreateGraph: clCreateCommandBufferKHR, simGraphCreate;
-    InstantiateGraph: clFinalizeCommandBufferKHR(Made = Same("command_buffer")), simGraphInstantiate(Made = Same("graph"));
+    InstantiateGraph: clFinalizeCommandBufferKHR(Made = Same("command_buffer")), simGraphInstantiate;
     LaunchGraph: clEnqueueCommandBufferKHR(Stream = first("queues", "num_queues")), simGraphLaunch;
     DestroyExecutableGraph: clReleaseCommandBufferKHR, simGraphExecDestroy;
     DestroyGraph: simGraphDestroy;

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_range_have_one_number() {
-        assert!(sink::register(request, complete));
+        assert!(sink::register(sink::Functions::Plain(request, complete)).is_ok());
         wanted::set(ActivityKind::MARKER, None, Some(true));
         let mut markers = Markers::default();
         for one in [

@@ -10,11 +10,27 @@ use gputrail_abi::lock;
 use gputrail_buffer::QueuePlace;
 use gputrail_record::{ContextId, Kind};
 use gputrail_tool::{self as tool, Batch, Buffer, BufferOptions, Policy};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often records are looked for.
-const PERIOD: Duration = Duration::from_millis(100);
+/// How often records are looked for, in milliseconds, where the program does not say so.
+const PERIOD: u32 = 100;
+/// How often the program wants it, in milliseconds; 0 if it has not said so. It holds for the buffer that is made next.
+static WANTED_PERIOD: AtomicU32 = AtomicU32::new(0);
+
+/// Says how often records are looked for, in milliseconds.
+pub fn set_period(milliseconds: u32) {
+    WANTED_PERIOD.store(milliseconds, Ordering::Relaxed);
+}
+
+fn period() -> Duration {
+    let milliseconds = match WANTED_PERIOD.load(Ordering::Relaxed) {
+        0 => PERIOD,
+        wanted => wanted,
+    };
+    Duration::from_millis(milliseconds.into())
+}
 
 /// The kinds of gputrail's records, each with the kinds of CUPTI's that are made from it. Those of calls come first: external
 /// ids need them.
@@ -119,6 +135,7 @@ pub fn finish() {
         drop(service);
         lock(&reader).to.flush(false);
     }
+    set_period(0);
     wanted::forget();
     announce::forget();
     created::finish();
@@ -135,6 +152,7 @@ pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer
         .any(|source| is_made(source) && !CALLS.contains(&kind));
     let has_records =
         SOURCES.iter().any(is_made) || OBJECTS.contains(&kind) || directives::KINDS.contains(&kind);
+    let has_records = has_records || kind.never_happens();
     let possible = match within {
         Some(_) => of_context,
         None => has_records && (kind != ActivityKind::NVLINK || !on || announce::has_peers()),
@@ -166,7 +184,7 @@ impl Service {
         let options = BufferOptions {
             policy: Policy::Discard,
             watermark: Some(0),
-            period: PERIOD,
+            period: period(),
             ..BufferOptions::default()
         };
         let reader = Arc::new(Mutex::<Reader<Translator>>::default());

@@ -252,6 +252,7 @@ impl Translator {
         let (queued, submitted) = latency(kernel.times);
         let record = of_kernel!(Kernel, self.device(kernel.work.agent), kernel, {
             kind: kind.0,
+            priority: objects::priority(kernel.work.stream),
             local_memory_total_v2: kernel.private_memory_total,
             queued: queued,
             submitted: submitted,

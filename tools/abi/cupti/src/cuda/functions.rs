@@ -26,11 +26,11 @@ functions! {
     /// Those of the runtime.
     RUNTIME:
     cudaGetDeviceCount_v3020(count: P = Count) for CountDevices;
-    cudaDeviceGetAttribute_v5000(value: P, attr: I, device: I = Device) for GetDeviceAttribute;
+    cudaDeviceGetAttribute_v5000(value: P = Made, attr: I = CudaAttribute, device: I = Device) for GetDeviceAttribute;
     cudaSetDevice_v3020(device: I = Device) for SetDevice;
     cudaDeviceSynchronize_v3020() for SynchronizeDevice;
     cudaGetLastError_v3020() for GetLastError;
-    cudaMemGetInfo_v3020(free: P, total: P) for GetMemoryInfo;
+    cudaMemGetInfo_v3020(free: P = Made, total: P = Total) for GetMemoryInfo;
     cudaStreamCreateWithFlags_v5000(pStream: P = Made, flags: I) for CreateStream;
     cudaStreamDestroy_v5050(stream: P = Stream) for DestroyStream;
     cudaStreamSynchronize_v3020(stream: P = Stream) for SynchronizeStream;
@@ -84,11 +84,11 @@ functions! {
     DRIVER:
     cuInit(Flags: I = Flags) for Initialise;
     cuDeviceGetCount(count: P = Count) for CountDevices;
-    cuDeviceGetAttribute(pi: P, attrib: I, dev: I = Device) for GetDeviceAttribute;
+    cuDeviceGetAttribute(pi: P = Made, attrib: I = CudaAttribute, dev: I = Device) for GetDeviceAttribute;
     cuCtxCreate_v2(pctx: P = Made, flags: I, dev: I) for CreateContext;
     cuCtxDestroy_v2(ctx: P = Context) for DestroyContext;
     cuCtxSynchronize() for SynchronizeDevice;
-    cuMemGetInfo_v2(free: P, total: P) for GetMemoryInfo;
+    cuMemGetInfo_v2(free: P = Made, total: P = Total) for GetMemoryInfo;
     cuStreamCreate(phStream: P = Made, Flags: I) for CreateStream;
     cuStreamDestroy_v2(hStream: P = Stream) for DestroyStream;
     cuStreamSynchronize(hStream: P = Stream) for SynchronizeStream;

@@ -55,10 +55,10 @@ functions! {
     hipInit(flags: UINT = Flags) for Initialise;
     hipGetDeviceCount(count: INT_PLACE = Count) for CountDevices;
     hipSetDevice(deviceId: INT = Device) for SetDevice;
-    hipDeviceGetAttribute(pi: INT_PLACE, attr: ATTRIBUTE, deviceId: INT = Device) for GetDeviceAttribute;
+    hipDeviceGetAttribute(pi: INT_PLACE = Made, attr: ATTRIBUTE, deviceId: INT = Device) for GetDeviceAttribute;
     hipDeviceSynchronize() for SynchronizeDevice;
     hipGetLastError() for GetLastError;
-    hipMemGetInfo(free: SIZE_PLACE, total: SIZE_PLACE) for GetMemoryInfo;
+    hipMemGetInfo(free: SIZE_PLACE = Made, total: SIZE_PLACE = Total) for GetMemoryInfo;
     hipCtxCreate(ctx: CONTEXT_PLACE = Made, flags: UINT, device: INT) for CreateContext;
     hipCtxDestroy(ctx: CONTEXT = Context) for DestroyContext;
 

@@ -12,7 +12,7 @@ use crate::result::Answer;
 use core::ffi::{CStr, c_int, c_void};
 use functions::{FUNCTIONS, TEXT};
 pub use gputrail_abi::functions::Arguments;
-use gputrail_abi::functions::{Function, Parameter, Shown, Table};
+use gputrail_abi::functions::{Function, Made, Parameter, Shown, Table};
 use gputrail_abi::{kept, lock};
 use gputrail_record::Operation;
 use gputrail_rocprofiler::{
@@ -50,7 +50,7 @@ pub struct HipData {
     /// A `hipError_t`.
     pub result: [u64; HIP_RESULT_BYTES / 8],
     /// The results to which arguments lead that are places for one.
-    pub made: u64,
+    pub made: Made,
 }
 
 impl HipData {
@@ -60,7 +60,7 @@ impl HipData {
             size: (8 + ARGUMENT_BYTES + HIP_RESULT_BYTES) as u64,
             arguments: [0; ARGUMENT_BYTES / 8],
             result: [0; HIP_RESULT_BYTES / 8],
-            made: 0,
+            made: [0; 2],
         }
     }
 
