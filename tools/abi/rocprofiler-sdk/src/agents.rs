@@ -1,8 +1,8 @@
 //! Agents: the host, and the devices that execute work.
 //!
 //! The host is the first agent, of type `CPU`. All devices are of type `GPU`, whatever they are: clients look for work, samples and
-//! counters of these alone; `product_name` says what a device is. A device is listed as soon as OpenCL tells of it, also before
-//! the program makes a context for it; the devices of the simulated GPU are there when its runtime is.
+//! counters of these alone; `product_name` says what a device is. The devices of OpenCL are listed also before
+//! the program makes a context for them; those of the simulated GPU are there when its runtime is.
 //!
 //! | field | here |
 //! |---|---|
@@ -15,7 +15,6 @@
 //! | numbers of nodes | places in the list |
 //! | `runtime_visibility` | HSA and HIP |
 
-use crate::devices::{self, Device};
 use crate::result::{Answer, api};
 use core::ffi::{CStr, c_void};
 use gputrail_abi::{kept, lock};
@@ -28,10 +27,39 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The handle of the host.
 const HOST: u64 = 0x301;
 
+/// A device, as far as it is known. Unknown numbers are 0.
+#[derive(Clone, Debug, Default)]
+struct Device {
+    /// Its name.
+    name: String,
+    /// Its vendor.
+    vendor: String,
+    /// Its compiler's name for it, if that is one of AMD's.
+    architecture: String,
+    /// Compute units.
+    compute_units: u32,
+    /// The highest clock in MHz.
+    clock: u32,
+    /// Bytes of its memory.
+    memory: u64,
+    /// Bytes of local memory of a compute unit.
+    local_memory: u64,
+    /// Bytes of its last cache, and of a line of it.
+    cache: (u64, u32),
+    /// Work-items of a workgroup, in all and in each dimension.
+    workgroup: (u32, [u32; 3]),
+    /// Work-items of a wave.
+    wave: u32,
+    /// Waves of a compute unit.
+    waves: u32,
+    /// The vendor's and the device's number on the PCI bus.
+    pci: (u16, u16),
+}
+
 /// An agent, which is never forgotten.
 struct Listed {
-    /// Its handle in its runtime; none of the host.
-    handle: Option<u64>,
+    /// gputrail's, and its handle in its runtime; none of the host.
+    device: Option<(record::AgentId, u64)>,
     description: &'static AgentV0,
 }
 
@@ -40,7 +68,7 @@ unsafe impl Send for Listed {}
 
 static LISTED: Mutex<Vec<Listed>> = Mutex::new(Vec::new());
 
-/// OpenCL has told of its devices, which stay the same: it is not asked again, since that would be calls of the program.
+/// OpenCL has told of its devices, which stay the same.
 static HAS_ASKED: AtomicBool = AtomicBool::new(false);
 
 /// In place of a handle: an agent that is not told of.
@@ -83,7 +111,7 @@ fn told(agent: record::AgentId) -> Option<AgentId> {
     }
     let mut listed = lock(&LISTED);
     begin(&mut listed);
-    let id = add(&mut listed, described.handle, || known_device(&described));
+    let id = add(&mut listed, &described);
     if let Some(cached) = cached {
         cached.store(id.handle, Ordering::Relaxed);
     }
@@ -96,52 +124,35 @@ pub fn is_told(agent: record::AgentId) -> bool {
     told(agent).is_some()
 }
 
-/// The handle of an agent in its runtime.
+/// gputrail's agent.
 ///
 /// # Errors
 ///
 /// `AGENT_NOT_FOUND`, also for the host.
-pub fn runtime_handle(id: AgentId) -> Answer<u64> {
+pub fn of_id(id: AgentId) -> Answer<record::AgentId> {
     let found = || {
         let listed = lock(&LISTED);
         let found = listed.iter().find(|one| one.description.id == id);
-        found.and_then(|one| one.handle)
+        found.and_then(|one| one.device).map(|(agent, _)| agent)
     };
     let again = || {
-        refresh();
+        refresh(true);
         found()
     };
     found().or_else(again).ok_or(Status::ERROR_AGENT_NOT_FOUND)
 }
 
-/// gputrail's agent, if it knows it by now.
-///
-/// # Errors
-///
-/// `AGENT_NOT_FOUND`, also for the host.
-pub fn of_id(id: AgentId) -> Answer<Option<record::AgentId>> {
-    runtime_handle(id)?;
-    let known = tool::agents().unwrap_or_default();
-    Ok(known.into_iter().find(|agent| of_record(*agent) == id))
-}
-
-/// Lists the agents that are there by now.
-fn refresh() {
-    let known = tool::agents().unwrap_or_default();
-    known.iter().for_each(|agent| {
-        of_record(*agent);
-    });
-    if HAS_ASKED.load(Ordering::Acquire) {
-        return;
+/// Lists the agents that are there by now. OpenCL is loaded for that only if it `may_load`, and if there are none without it.
+pub fn refresh(may_load: bool) {
+    let known = || tool::agents().unwrap_or_default();
+    let asks = || (may_load && known().is_empty()) || gputrail_abi::is_loaded(c"libOpenCL.so.1");
+    if !HAS_ASKED.load(Ordering::Acquire) && asks() {
+        let is_asked = tool::find_agents().is_ok() && !known().is_empty();
+        HAS_ASKED.fetch_or(is_asked, Ordering::AcqRel);
     }
-    // Asked without the lock: the runtime may call back.
-    let devices = devices::all(known.is_empty());
-    HAS_ASKED.fetch_or(!devices.is_empty(), Ordering::AcqRel);
-    let mut listed = lock(&LISTED);
-    begin(&mut listed);
-    for device in devices {
-        let handle = device.handle;
-        add(&mut listed, handle, || device);
+    begin(&mut lock(&LISTED));
+    for agent in known() {
+        told(agent);
     }
 }
 
@@ -158,20 +169,22 @@ fn begin(listed: &mut Vec<Listed>) {
             host.max_waves_per_simd,
         ) = (0, 0, 0);
         listed.push(Listed {
-            handle: None,
+            device: None,
             description: Box::leak(Box::new(host)),
         });
     }
 }
 
-/// The id of the agent with `handle`, which is listed if it was not.
-fn add(listed: &mut Vec<Listed>, handle: u64, device: impl FnOnce() -> Device) -> AgentId {
-    if let Some(one) = listed.iter().find(|one| one.handle == Some(handle)) {
+/// The id of an agent, which is listed if none with its handle was.
+fn add(listed: &mut Vec<Listed>, agent: &Agent) -> AgentId {
+    let is_it = |one: &&Listed| one.device.is_some_and(|(_, handle)| handle == agent.handle);
+    if let Some(one) = listed.iter().find(is_it) {
         return one.description.id;
     }
-    let description: &'static AgentV0 = Box::leak(Box::new(describe(listed.len(), &device())));
+    let description = describe(listed.len(), &known_device(agent));
+    let description: &'static AgentV0 = Box::leak(Box::new(description));
     listed.push(Listed {
-        handle: Some(handle),
+        device: Some((agent.id, agent.handle)),
         description,
     });
     description.id
@@ -203,7 +216,6 @@ fn known_device(agent: &Agent) -> Device {
     let (name, architecture) = (text(agent.name), text(agent.architecture));
     let is_simulated = agent.kind == AgentKind::SIMULATED;
     Device {
-        handle: agent.handle,
         architecture: match name.starts_with("gfx") {
             true => name.clone(),
             false if architecture.starts_with("gfx") => architecture,
@@ -350,7 +362,7 @@ pub unsafe extern "C" fn rocprofiler_query_available_agents(
         if size > size_of::<AgentV0>() {
             return Err(Status::ERROR_INCOMPATIBLE_ABI);
         }
-        refresh();
+        refresh(true);
         let all: Vec<*const c_void> = {
             let listed = lock(&LISTED);
             let descriptions = listed

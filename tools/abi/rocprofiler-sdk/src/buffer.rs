@@ -9,7 +9,7 @@
 
 use crate::context;
 use crate::load;
-use crate::place::Place;
+use crate::place::place_of;
 use crate::result::{Answer, api};
 use crate::threads::{self, Worker};
 use core::ffi::c_void;
@@ -276,7 +276,7 @@ pub unsafe extern "C" fn rocprofiler_create_buffer(
     api(|| {
         load::configurable()?;
         // SAFETY: `buffer` is null or a place with a handle.
-        let place = unsafe { Place::new(buffer) }?;
+        let place = unsafe { place_of(buffer) }?;
         if found(place.get()).is_ok() {
             return Err(Status::ERROR_SERVICE_ALREADY_CONFIGURED);
         }

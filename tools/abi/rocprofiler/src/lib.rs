@@ -52,7 +52,6 @@ mod context;
 mod document;
 mod errors;
 mod flight;
-mod handles;
 mod info;
 mod intercept;
 mod load;
@@ -69,10 +68,10 @@ mod within;
 use context::{CONTEXTS, Context, Theirs, Told, names};
 use core::ffi::{c_char, c_void};
 use errors::api;
+use gputrail_abi::Place;
 use info::Query;
 use load::prepared;
 use pool::Pool;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use types::{
     AgentHandle, Answer, Failure, Feature, Group, Handle, INFO_TRACE_DATA, InfoCallback, InfoKind,
@@ -91,26 +90,14 @@ fn with_gputrail(name: &str, work: impl FnOnce() -> Answer) -> Status {
     })
 }
 
-/// A place for an answer.
-struct Place<T>(NonNull<T>);
-
-impl<T> Place<T> {
-    /// # Safety
-    ///
-    /// `place` is null, or can be written to until the answer has been.
-    unsafe fn new(place: *mut T, what: &str) -> Answer<Place<T>> {
-        let place = NonNull::new(place).ok_or_else(|| Failure::null(what))?;
-        if place.is_aligned() {
-            Ok(Place(place))
-        } else {
-            Err(Failure::argument(format!("{what} is not aligned")))
-        }
-    }
-
-    fn put(self, answer: T) {
-        // SAFETY: the promise of `new`.
-        unsafe { self.0.write(answer) };
-    }
+/// A place for an answer, `what` it is.
+///
+/// # Safety
+///
+/// As for [`Place::new`].
+unsafe fn place_of<T>(place: *mut T, what: &str) -> Answer<Place<T>> {
+    // SAFETY: the promise of this function, as `new` asks for it.
+    unsafe { Place::new(place) }.map_err(|why| Failure::argument(format!("{what} {why}")))
 }
 
 /// A structure of the program's.
@@ -134,7 +121,7 @@ pub unsafe extern "C" fn rocprofiler_error_string(text: *mut *const c_char) -> S
     let last = errors::last();
     api("rocprofiler_error_string", || {
         // SAFETY: `text` is null or a place for a pointer.
-        unsafe { Place::new(text, "str") }?.put(last);
+        unsafe { place_of(text, "str") }?.put(last);
         Ok(())
     })
 }
@@ -164,7 +151,7 @@ pub unsafe extern "C" fn rocprofiler_get_info(
 ) -> Status {
     with_gputrail("rocprofiler_get_info", || {
         // SAFETY: `data` is null or a place for a number, and `agent` is null or leads to a handle.
-        let (place, agent) = unsafe { (Place::new(data.cast::<u32>(), "data")?, given(agent)) };
+        let (place, agent) = unsafe { (place_of(data.cast::<u32>(), "data")?, given(agent)) };
         place.put(info::count(agent, kind)?);
         Ok(())
     })
@@ -237,7 +224,7 @@ pub unsafe extern "C" fn rocprofiler_open(
         // SAFETY: `context` is null or a place for a handle, and `properties` is null or leads to properties.
         let (place, properties) = unsafe {
             (
-                Place::new(context, "the place for the context")?,
+                place_of(context, "the place for the context")?,
                 given(properties),
             )
         };
@@ -287,7 +274,7 @@ pub extern "C" fn rocprofiler_close(context: Handle) -> Status {
                 "the context is an entry of a pool: release it",
             ));
         }
-        CONTEXTS.remove(context);
+        CONTEXTS.remove(context.addr());
         found.close();
         Ok(())
     })
@@ -302,7 +289,7 @@ pub extern "C" fn rocprofiler_close(context: Handle) -> Status {
 pub unsafe extern "C" fn rocprofiler_get_agent(context: Handle, agent: *mut AgentHandle) -> Status {
     api("rocprofiler_get_agent", || {
         // SAFETY: `agent` is null or a place for a handle.
-        let place = unsafe { Place::new(agent, "agent") }?;
+        let place = unsafe { place_of(agent, "agent") }?;
         place.put(Context::found(context)?.agent()?);
         Ok(())
     })
@@ -317,7 +304,7 @@ pub unsafe extern "C" fn rocprofiler_get_agent(context: Handle, agent: *mut Agen
 pub unsafe extern "C" fn rocprofiler_group_count(context: Handle, count: *mut u32) -> Status {
     api("rocprofiler_group_count", || {
         // SAFETY: `count` is null or a place for a number.
-        let place = unsafe { Place::new(count, "count") }?;
+        let place = unsafe { place_of(count, "count") }?;
         place.put(Context::found(context)?.group_count());
         Ok(())
     })
@@ -336,7 +323,7 @@ pub unsafe extern "C" fn rocprofiler_get_group(
 ) -> Status {
     api("rocprofiler_get_group", || {
         // SAFETY: `group` is null or a place for a group.
-        let place = unsafe { Place::new(group, "group") }?;
+        let place = unsafe { place_of(group, "group") }?;
         place.put(Context::found(context)?.group(index)?);
         Ok(())
     })
@@ -400,7 +387,7 @@ pub unsafe extern "C" fn rocprofiler_get_time(
         for (place, answer) in [(value, converted.value), (error, converted.error)] {
             if !place.is_null() {
                 // SAFETY: `value` and `error`, one of which `place` is, are null or places for numbers.
-                unsafe { Place::new(place, "the place for a time") }?.put(answer);
+                unsafe { place_of(place, "the place for a time") }?.put(answer);
             }
         }
         Ok(())
@@ -506,12 +493,8 @@ pub unsafe extern "C" fn rocprofiler_pool_open(
 ) -> Status {
     with_gputrail("rocprofiler_pool_open", || {
         // SAFETY: `pool` is null or a place for a handle, and `properties` is null or leads to properties.
-        let (place, properties) = unsafe {
-            (
-                Place::new(pool, "the place for the pool")?,
-                given(properties),
-            )
-        };
+        let (place, properties) =
+            unsafe { (place_of(pool, "the place for the pool")?, given(properties)) };
         let properties = properties.ok_or_else(|| Failure::null("properties"))?;
         if modes & !(mode::SINGLEGROUP) != 0 {
             return Err(Failure::argument("the mode of a pool is SINGLEGROUP, or 0"));
@@ -539,7 +522,7 @@ pub extern "C" fn rocprofiler_pool_close(pool: Handle) -> Status {
 pub unsafe extern "C" fn rocprofiler_pool_fetch(pool: Handle, entry: *mut PoolEntry) -> Status {
     api("rocprofiler_pool_fetch", || {
         // SAFETY: `entry` is null or a place for an entry.
-        let place = unsafe { Place::new(entry, "entry") }?;
+        let place = unsafe { place_of(entry, "entry") }?;
         place.put(Pool::found(pool)?.fetch()?);
         Ok(())
     })

@@ -1,15 +1,14 @@
 //! Pools of contexts with the same features, each with memory for the program.
 
-use crate::context::{CONTEXTS, Context, Theirs, Told, names};
+use crate::context::{CONTEXTS, Context, Theirs, Told, handle, names};
 use crate::errors::callee;
-use crate::handles::{Handles, handle};
 use crate::types::{
     Answer, Failure, Feature, Handle, PoolEntry, PoolProperties, PoolVisitor, Status,
 };
 use crate::within;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use gputrail_abi::lock;
+use gputrail_abi::{Handles, lock};
 use gputrail_record::AgentId;
 use std::sync::{Arc, Mutex};
 
@@ -126,7 +125,7 @@ impl Pool {
         if pool.is_null() {
             return Err(Failure::null("the pool"));
         }
-        let found = POOLS.get(pool);
+        let found = POOLS.get(pool.addr());
         found.ok_or_else(|| Failure::argument("this is no pool that is open"))
     }
 
@@ -137,9 +136,9 @@ impl Pool {
             let text = "kernels of the pool's entries have not ended, or its handler is running";
             return Err(Failure::state(text));
         }
-        let known = POOLS.remove(handle(self.number));
+        let known = POOLS.remove(self.number);
         for context in &self.contexts {
-            CONTEXTS.remove(context.handle());
+            CONTEXTS.remove(context.handle().addr());
             context.close();
         }
         drop(known);

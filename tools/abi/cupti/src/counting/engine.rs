@@ -6,132 +6,38 @@
 
 use super::groups::{EventGroup, Group, Mode, Table, table};
 use crate::result::{Answer, CUptiResult};
+use gputrail_abi::counting::{CounterSetHandle, Counts, Engine, Way, Ways, instance, name_of};
 use gputrail_abi::lock;
-use gputrail_record::{
-    ALL_INSTANCES, AgentId, ContextId, CounterInvalid, CounterValue, KernelDispatch, Kind, Nanos,
-    StringId,
-};
-use gputrail_tool::counting::{CounterSet, CountingMode};
-use gputrail_tool::{self as tool, Buffer, BufferOptions, Context, RecordFormat, Status};
-use std::collections::{BTreeMap, HashMap};
+use gputrail_record::{AgentId, ContextId, CounterInvalid, CounterValue, KernelDispatch};
+use gputrail_tool::counting::CounterSet;
+use gputrail_tool::{self as tool, Status};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// The longest period that devices are read at: one hour.
-const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
+/// The groups as those for whom gputrail counts.
+struct Groups;
 
-/// How a device is counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Way {
-    /// What is chosen for each kernel.
-    Kernels,
-    /// These counters, all the time.
-    Always(Vec<&'static str>),
-}
+impl Counts for Groups {
+    fn choose(agent: AgentId, kernel: &KernelDispatch) -> Option<CounterSetHandle> {
+        let mut table = table();
+        let work = &kernel.work;
+        let set = table.chosen.get(&(agent, work.context))?.handle();
+        let calls = &mut table.calls;
+        calls.entry(work.correlation).or_insert((work.context, 0)).1 += 1;
+        Some(set)
+    }
 
-impl Way {
-    /// Whether a device that is counted in this way need not be changed for another one.
-    fn serves(&self, wanted: &Way) -> bool {
-        match (self, wanted) {
-            (Way::Kernels, Way::Kernels) => true,
-            (Way::Always(own), Way::Always(wanted)) => wanted.iter().all(|one| own.contains(one)),
-            _ => false,
-        }
+    fn kernel(values: &[CounterValue]) {
+        count_kernel(values);
+    }
+
+    fn period(value: &CounterValue) {
+        count_period(value);
     }
 }
 
-type Ways = BTreeMap<AgentId, Way>;
-
-/// What counts, while anything does. It is locked during calls of gputrail's, and never by callbacks.
-struct Engine {
-    ways: Ways,
-    context: Context,
-}
-
-static ENGINE: Mutex<Option<Engine>> = Mutex::new(None);
-
-/// The buffer that values of periods go to. It lasts as long as the process: within callbacks buffers are not destroyed.
-fn buffer() -> Result<Arc<Buffer>, tool::Error> {
-    static BUFFER: Mutex<Option<Arc<Buffer>>> = Mutex::new(None);
-    let mut buffer = lock(&BUFFER);
-    if let Some(buffer) = &*buffer {
-        return Ok(buffer.clone());
-    }
-    let options = BufferOptions {
-        format: RecordFormat::Raw,
-        ..BufferOptions::default()
-    };
-    let new = Arc::new(Buffer::new(options, |batch| {
-        for record in batch.records() {
-            // Those of kernels have been counted.
-            if let Some(value) = record.get::<CounterValue>()
-                && !value.work.is_some()
-            {
-                count_period(value);
-            }
-        }
-    })?);
-    Ok(buffer.insert(new).clone())
-}
-
-impl Engine {
-    fn new(ways: &Ways) -> Result<Engine, tool::Error> {
-        let buffer = buffer()?;
-        let context = Context::new()?;
-        context.trace_to(&buffer, &[Kind::KERNEL_DISPATCH])?;
-        for (agent, way) in ways {
-            match way {
-                Way::Kernels => {
-                    let agent = *agent;
-                    let choose = move |dispatch: &KernelDispatch| {
-                        let mut table = table();
-                        let work = &dispatch.work;
-                        let set = table.chosen.get(&(agent, work.context))?.handle();
-                        let calls = &mut table.calls;
-                        calls.entry(work.correlation).or_insert((work.context, 0)).1 += 1;
-                        Some(set)
-                    };
-                    context.count_chosen(&buffer, agent, choose, count_kernel)?;
-                }
-                Way::Always(names) => {
-                    let mode = CountingMode::Device {
-                        period: LONGEST_PERIOD,
-                    };
-                    context.count_each_instance(&buffer, *agent, names, mode)?;
-                }
-            }
-        }
-        context.start()?;
-        Ok(Engine {
-            ways: ways.clone(),
-            context,
-        })
-    }
-
-    /// Has devices counted in these ways. The engine may count more.
-    fn change(engine: &mut Option<Engine>, ways: &Ways) -> Answer {
-        if let Some(engine) = engine {
-            let serves = |(agent, way)| {
-                let own: Option<&Way> = engine.ways.get(agent);
-                own.is_some_and(|own| own.serves(way))
-            };
-            if ways.iter().all(serves) {
-                return Ok(());
-            }
-            engine.context.stop().map_err(failed)?;
-        }
-        let before = engine.take().map(|engine| engine.ways.clone());
-        match Engine::new(ways) {
-            Ok(new) => {
-                *engine = Some(new);
-                Ok(())
-            }
-            Err(error) => {
-                *engine = before.and_then(|before| Engine::new(&before).ok());
-                Err(failed(error))
-            }
-        }
-    }
-}
+/// It is locked during calls of gputrail's, and never by callbacks.
+static ENGINE: Mutex<Engine<Groups>> = Mutex::new(Engine::new());
 
 /// The status for an error of counting.
 fn failed(error: tool::Error) -> CUptiResult {
@@ -144,28 +50,12 @@ fn failed(error: tool::Error) -> CUptiResult {
     }
 }
 
-/// The name of a counter in records.
-fn name_of(counter: StringId) -> Option<Arc<str>> {
-    static NAMES: Mutex<Option<HashMap<StringId, Arc<str>>>> = Mutex::new(None);
-    let mut names = lock(&NAMES);
-    let names = names.get_or_insert_default();
-    if let Some(known) = names.get(&counter) {
-        return Some(known.clone());
-    }
-    let name: Arc<str> = tool::string(counter)?.into();
-    names.insert(counter, name.clone());
-    Some(name)
-}
-
 /// Adds a value to groups.
 fn count<'g>(value: &CounterValue, groups: impl Iterator<Item = &'g mut Group>) {
     let Some(name) = name_of(value.counter) else {
         return;
     };
-    let instance = match value.instance {
-        ALL_INSTANCES => 0,
-        instance => instance as usize,
-    };
+    let instance = instance(value) as usize;
     let number = (value.invalid == CounterInvalid::NO).then_some(value.value);
     for group in groups {
         if let Some(event) = group.family.event_named(&name) {
@@ -270,21 +160,14 @@ impl Plan {
     /// Has the engine count so, and returns the counters of each kernel. If they cannot be counted, the engine goes on.
     fn apply(
         &self,
-        engine: &mut Option<Engine>,
+        engine: &mut Engine<Groups>,
     ) -> Answer<HashMap<(AgentId, ContextId), Arc<CounterSet>>> {
-        let before = engine.as_ref().map(|engine| engine.ways.clone());
-        Engine::change(engine, &self.ways)?;
+        let before = engine.ways();
+        engine.change(&self.ways).map_err(failed)?;
         // A device that is read at a period takes no counters of kernels: the sets come after the change.
-        let sets = self.sets();
-        if sets.is_err() {
-            match before {
-                Some(before) => {
-                    let _ = Engine::change(engine, &before);
-                }
-                None => *engine = None,
-            }
-        }
-        sets
+        self.sets().inspect_err(|_| {
+            let _ = engine.change(&before);
+        })
     }
 
     /// The counters of each kernel.
@@ -316,7 +199,7 @@ pub fn enable(handles: &[EventGroup]) -> Answer {
     };
     let sets = plan.apply(&mut engine)?;
     // What was counted before is not theirs.
-    flush(&engine);
+    let _ = engine.flush();
     let before = {
         let mut table = table();
         for handle in handles {
@@ -344,7 +227,7 @@ pub fn disable(change: impl FnOnce(&mut Table) -> Answer) -> Answer {
     let before = std::mem::replace(&mut table().chosen, sets);
     drop(before);
     if plan.ways.is_empty() {
-        *engine = None;
+        let _ = engine.change(&plan.ways);
         table().calls.clear();
     }
     Ok(())
@@ -377,26 +260,16 @@ pub fn change(context: ContextId, change: impl FnOnce(&mut super::groups::Manner
     }
 }
 
-/// Ends the periods in progress, and takes their values. Within callbacks that is not possible.
-fn flush(engine: &Option<Engine>) {
-    let reads = |engine: &Engine| engine.ways.values().any(|way| *way != Way::Kernels);
-    if engine.as_ref().is_some_and(reads)
-        && let Ok(buffer) = buffer()
-    {
-        let _ = buffer.flush();
-    }
-}
-
 /// Has groups that count all the time have what has been counted until now. Within a callback, they have what was counted
 /// until they were read last outside of one.
 pub fn catch_up() {
-    flush(&lock(&ENGINE));
+    let _ = lock(&ENGINE).flush();
 }
 
 /// Ends counting, and forgets all groups and how contexts count.
 pub fn finish() {
     let mut engine = lock(&ENGINE);
-    *engine = None;
+    let _ = engine.change(&Ways::new());
     let mut table = table();
     let chosen = std::mem::take(&mut table.chosen);
     table.groups.clear();

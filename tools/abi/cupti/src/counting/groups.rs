@@ -11,7 +11,7 @@ use gputrail_abi::lock;
 use gputrail_record::{AgentId, ContextId, CorrelationId};
 use gputrail_tool::counting::CounterSet;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 /// `CUpti_EventGroup`: the handle of a group, which no other group ever gets.
 pub type EventGroup = *mut c_void;
@@ -167,31 +167,10 @@ pub struct Table {
     made: usize,
 }
 
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
-
-/// The locked table.
-pub struct Locked(MutexGuard<'static, Option<Table>>);
-
-impl std::ops::Deref for Locked {
-    type Target = Table;
-
-    fn deref(&self) -> &Table {
-        static NONE: std::sync::OnceLock<Table> = std::sync::OnceLock::new();
-        self.0
-            .as_ref()
-            .unwrap_or_else(|| NONE.get_or_init(Table::default))
-    }
-}
-
-impl std::ops::DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut Table {
-        self.0.get_or_insert_default()
-    }
-}
-
 /// Locks the table.
-pub fn table() -> Locked {
-    Locked(lock(&TABLE))
+pub fn table() -> MutexGuard<'static, Table> {
+    static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
+    lock(&TABLE)
 }
 
 impl Table {

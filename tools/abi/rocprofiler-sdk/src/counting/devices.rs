@@ -21,21 +21,17 @@ use super::configs::{Config, config};
 use super::readings::Totals;
 use super::{dispatches, failed};
 use crate::context::{self, AgentService};
-use crate::place::Place;
+use crate::place::place_of;
 use crate::result::{Answer, api};
 use crate::{agents, buffer, load, sampling};
 use core::ffi::c_void;
+use gputrail_abi::counting::{Counts, Engine, Way};
 use gputrail_abi::lock;
-use gputrail_record::{self as record, CounterValue, Nanos};
+use gputrail_record::CounterValue;
 use gputrail_rocprofiler::*;
-use gputrail_tool::counting::CountingMode;
-use gputrail_tool::{self as tool, BufferOptions, RecordFormat};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
-
-/// The longest period that agents are read at: one hour.
-const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
 
 /// States of a context's counting.
 const STOPPED: u8 = 0;
@@ -84,37 +80,17 @@ pub fn is_configured(context: ContextId) -> bool {
     of_context(context).is_some()
 }
 
-/// The names of counters, by agent.
-type Names = BTreeMap<record::AgentId, Vec<&'static str>>;
+/// The agents of contexts as those for whom gputrail counts.
+struct Agents;
 
-/// gputrail's context, while an agent is counted. It is locked during calls of gputrail's, and never by callbacks.
-struct Engine {
-    names: Names,
-    _context: tool::Context,
-}
-
-static ENGINE: Mutex<Option<Engine>> = Mutex::new(None);
-
-/// The buffer of all engines. It lasts as long as the process: within callbacks buffers are not destroyed.
-fn buffer() -> Result<Arc<tool::Buffer>, tool::Error> {
-    static BUFFER: Mutex<Option<Arc<tool::Buffer>>> = Mutex::new(None);
-    let mut buffer = lock(&BUFFER);
-    if let Some(buffer) = &*buffer {
-        return Ok(buffer.clone());
+impl Counts for Agents {
+    fn period(value: &CounterValue) {
+        count(value);
     }
-    let options = BufferOptions {
-        format: RecordFormat::Raw,
-        ..BufferOptions::default()
-    };
-    let new = tool::Buffer::new(options, |batch| {
-        for record in batch.records() {
-            if let Some(value) = record.get::<CounterValue>() {
-                count(value);
-            }
-        }
-    })?;
-    Ok(buffer.insert(Arc::new(new)).clone())
 }
+
+/// It is locked during calls of gputrail's, and never by callbacks.
+static ENGINE: Mutex<Engine<Agents>> = Mutex::new(Engine::new());
 
 /// Adds the value of a period to the agents that count it.
 fn count(value: &CounterValue) {
@@ -129,34 +105,10 @@ fn count(value: &CounterValue) {
     }
 }
 
-impl Engine {
-    fn new(names: &Names) -> Answer<Engine> {
-        let buffer = buffer().map_err(failed)?;
-        let context = tool::Context::new().map_err(failed)?;
-        let mode = CountingMode::Device {
-            period: LONGEST_PERIOD,
-        };
-        for (agent, names) in names {
-            let counted = context.count_each_instance(&buffer, *agent, names, mode);
-            counted.map_err(failed)?;
-        }
-        context.start().map_err(failed)?;
-        Ok(Engine {
-            names: names.clone(),
-            _context: context,
-        })
-    }
-}
-
-/// Ends the periods in progress, and takes their values.
-fn flush() -> Answer {
-    buffer().and_then(|buffer| buffer.flush()).map_err(failed)
-}
-
 /// Counts what the started contexts need.
 fn update() -> Answer {
     let mut engine = lock(&ENGINE);
-    let mut names = Names::new();
+    let mut names = BTreeMap::<_, Vec<_>>::new();
     let devices = lock(&DEVICES).clone();
     for device in devices {
         for agent in lock(&device.agents).iter() {
@@ -166,19 +118,10 @@ fn update() -> Answer {
             }
         }
     }
-    if engine.as_ref().is_some_and(|engine| engine.names == names) {
-        return Ok(());
-    }
-    if let Some(before) = engine.take() {
-        // Within callbacks what was counted since the sample before is lost.
-        let _ = flush();
-        drop(before);
-        let _ = flush();
-    }
-    if !names.is_empty() {
-        *engine = Some(Engine::new(&names)?);
-    }
-    Ok(())
+    let ways = names
+        .into_iter()
+        .map(|(of, names)| (of, Way::Always(names)));
+    engine.change(&ways.collect()).map_err(failed)
 }
 
 /// Sets what an agent counts: within its callback, while its context is being started.
@@ -304,7 +247,7 @@ pub unsafe extern "C" fn rocprofiler_configure_device_counting_service(
         if agent == agents::host() {
             return Err(Status::ERROR_AGENT_ARCH_NOT_SUPPORTED);
         }
-        agents::runtime_handle(agent)?;
+        agents::of_id(agent)?;
         let counted = CountedAgent {
             agent,
             chooser: Chooser { function, data },
@@ -342,10 +285,7 @@ fn sample(devices: &Devices, user_data: UserData) -> Answer<Vec<CounterRecord>> 
     if devices.state.load(Ordering::Acquire) != STARTED {
         return Err(Status::ERROR_CONTEXT_NOT_STARTED);
     }
-    let flushed = {
-        let _engine = lock(&ENGINE);
-        flush()
-    };
+    let flushed = lock(&ENGINE).flush().map_err(failed);
     let mut records = Vec::new();
     for agent in lock(&devices.agents).iter() {
         if let Some(config) = agent.config.as_ref().filter(|_| flushed.is_ok()) {
@@ -393,7 +333,7 @@ pub unsafe extern "C" fn rocprofiler_sample_device_counting_service(
             return Ok(());
         }
         // SAFETY: `count` is null or a place with a number.
-        let place = unsafe { Place::new(count) }?;
+        let place = unsafe { place_of(count) }?;
         if flags.0 & CounterFlag::ASYNC.0 != 0 {
             return Err(Status::ERROR_INVALID_ARGUMENT);
         }

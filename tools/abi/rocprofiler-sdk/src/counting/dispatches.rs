@@ -9,13 +9,14 @@
 //! On processors, the enqueue of a kernel waits for the work before, and returns when a counted kernel has ended.
 
 use super::configs::{Config, config};
-use super::readings::{name_of, of_dispatch};
+use super::readings::of_dispatch;
 use super::{devices, failed};
 use crate::context::{self, AgentService, Context};
 use crate::payload::dispatch_info;
 use crate::result::{Answer, api};
-use crate::{buffer, sampling};
+use crate::{agents, buffer, sampling};
 use core::ffi::c_void;
+use gputrail_abi::counting::name_of;
 use gputrail_abi::lock;
 use gputrail_record::{
     AgentId as DeviceId, Completion, CorrelationId, CounterValue, KernelDispatch, Kind,
@@ -301,7 +302,7 @@ impl Dispatches {
     fn give(&self, flight: Flight) {
         let (mut data, values) = (flight.data, flight.values.unwrap_or_default());
         let dispatch = data.dispatch_info.dispatch_id;
-        let mut records = of_dispatch(&flight.config, &values, dispatch);
+        let mut records = of_dispatch(&flight.config, &values, dispatch, flight.user);
         if data.end_timestamp < data.start_timestamp {
             data.end_timestamp = data.start_timestamp;
         }
@@ -392,6 +393,8 @@ impl Dispatches {
 
 impl AgentService for Dispatches {
     fn start(&self) -> Answer {
+        // Later an agent may come to be known in a callback, in which nobody is told of it.
+        agents::refresh(false);
         let options = BufferOptions {
             format: RecordFormat::Raw,
             ..BufferOptions::default()

@@ -1,7 +1,7 @@
 //! Descriptions of counters, with their dimensions and instances.
 
 use super::catalogue::{self, KnownCounter, found};
-use crate::place::Place;
+use crate::place::place_of;
 use crate::result::{Answer, api};
 use core::ffi::c_void;
 use gputrail_abi::{kept, lock};
@@ -139,13 +139,13 @@ pub unsafe extern "C" fn rocprofiler_query_counter_info(
     api(|| match version {
         CounterInfoVersion::VERSION_0 => {
             // SAFETY: `info` is null or a place for this structure.
-            let place = unsafe { Place::new(info.cast::<CounterInfoV0>()) }?;
+            let place = unsafe { place_of(info.cast::<CounterInfoV0>()) }?;
             place.put(version_0(found(counter)?));
             Ok(())
         }
         CounterInfoVersion::VERSION_1 => {
             // SAFETY: `info` is null or a place for this structure.
-            let place = unsafe { Place::new(info.cast::<CounterInfoV1>()) }?;
+            let place = unsafe { place_of(info.cast::<CounterInfoV1>()) }?;
             place.put(version_1(found(counter)?));
             Ok(())
         }
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn rocprofiler_query_counter_instance_count(
 ) -> Status {
     api(|| {
         // SAFETY: `count` is null or a place for a number.
-        let place = unsafe { Place::new(count) }?;
+        let place = unsafe { place_of(count) }?;
         place.put(0);
         let all = catalogue::of_agent(agent)?;
         let counter = found(counter)?;
@@ -232,6 +232,6 @@ pub unsafe extern "C" fn rocprofiler_query_record_dimension_position(
 /// `to` is null or can be written to.
 unsafe fn put<T>(to: *mut T, answer: T) -> Answer {
     // SAFETY: `to` is null or can be written to.
-    unsafe { Place::new(to) }?.put(answer);
+    unsafe { place_of(to) }?.put(answer);
     Ok(())
 }

@@ -1,0 +1,28 @@
+//! Devices of the machine. They are there before the program makes a context: who looks for one that is not known by then has
+//! OpenCL asked for its devices.
+
+use gputrail_tool::find_agents;
+
+/// The answer of `look`, which is called again with the devices of OpenCL if it finds nothing.
+///
+/// # Errors
+///
+/// Those of `look`.
+pub fn sought<T, E>(look: impl Fn() -> Result<Option<T>, E>) -> Result<Option<T>, E> {
+    if let Some(found) = look()? {
+        return Ok(Some(found));
+    }
+    // Without OpenCL there are none to find.
+    let _ = find_agents();
+    look()
+}
+
+/// The devices of a list, which is made again with those of OpenCL if it is empty.
+///
+/// # Errors
+///
+/// Those of `list`.
+pub fn any<T, E>(list: impl Fn() -> Result<Vec<T>, E>) -> Result<Vec<T>, E> {
+    let found = sought(|| Ok(Some(list()?).filter(|all| !all.is_empty())));
+    Ok(found?.unwrap_or_default())
+}
