@@ -21,6 +21,20 @@ pub struct Callee {
     pub function: *const (),
 }
 
+/// A function of a tool's, with the data that it is called with.
+#[derive(Copy, Clone, Debug)]
+pub struct WithData<F> {
+    /// The function.
+    pub function: F,
+    /// The data.
+    pub data: *mut c_void,
+}
+
+// SAFETY: the pointer is passed on to the function alone, which the tool expects on any thread.
+unsafe impl<F: Send> Send for WithData<F> {}
+// SAFETY: as above.
+unsafe impl<F: Sync> Sync for WithData<F> {}
+
 thread_local! {
     /// The innermost function of a tool's that the calling thread is in.
     static INNERMOST: Cell<Option<Callee>> = const { Cell::new(None) };

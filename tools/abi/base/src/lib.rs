@@ -11,7 +11,7 @@ mod named;
 mod place;
 pub mod records;
 
-pub use callee::Callee;
+pub use callee::{Callee, WithData};
 pub use handles::Handles;
 pub use named::name_of;
 pub use place::{Misplaced, Place};

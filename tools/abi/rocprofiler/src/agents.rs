@@ -3,8 +3,10 @@
 
 use crate::types::{AgentHandle, Answer, Failure, Status};
 use gputrail_abi::agents::{any, sought};
+use gputrail_abi::lock;
 use gputrail_record::{Agent, AgentId};
 use gputrail_tool::{counting, describe};
+use std::sync::Mutex;
 
 /// A device.
 #[derive(Copy, Clone, Debug)]
@@ -22,6 +24,19 @@ pub fn known() -> Answer<Vec<Device>> {
         all.push(Device { id, index, handle });
     }
     Ok(all)
+}
+
+/// The device that an agent is, if it counts.
+pub fn of_id(id: AgentId) -> Option<Device> {
+    static KNOWN: Mutex<Vec<Device>> = Mutex::new(Vec::new());
+    let find = |all: &[Device]| all.iter().find(|device| device.id == id).copied();
+    if let Some(found) = find(&lock(&KNOWN)) {
+        return Some(found);
+    }
+    let known = known().ok()?;
+    let found = find(&known);
+    *lock(&KNOWN) = known;
+    found
 }
 
 /// All devices that count.

@@ -38,13 +38,12 @@ use crate::types::{
 };
 use crate::{errors, settings, within};
 use core::ffi::{CStr, c_void};
+use gputrail_abi::counting::{CounterSetHandle, Counts, Engine};
 use gputrail_abi::{kept, lock};
 use gputrail_record::{
-    self as record, Completion, Domain, KernelDispatch, KernelId, Kind, Operation, QueueId,
+    self as record, AgentId, Completion, Domain, KernelDispatch, KernelId, Operation, QueueId,
 };
-use gputrail_tool::{
-    self as tool, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe, kernel_name,
-};
+use gputrail_tool::{self as tool, Callback, RecordFormat, Subscriber, describe, kernel_name};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
@@ -71,8 +70,21 @@ struct Interception {
     /// Told of devices, kernels and queues.
     watching: Mutex<Option<(Subscriber, tool::Context)>>,
     /// Counts, on the devices that are known.
-    counting: Mutex<Option<tool::Context>>,
-    buffer: Buffer,
+    engine: Mutex<Engine<Counting>>,
+}
+
+/// The callbacks as those for which gputrail counts.
+#[derive(Clone)]
+struct Counting(Weak<Interception>);
+
+impl Counts for Counting {
+    const IS_RESERVED: bool = true;
+
+    fn choose(&self, agent: AgentId, kernel: &KernelDispatch) -> Option<CounterSetHandle> {
+        let this = self.0.upgrade()?;
+        let device = agents::of_id(agent)?;
+        Some(this.choose(&device, kernel)?.handle())
+    }
 }
 
 static CURRENT: Mutex<Option<Arc<Interception>>> = Mutex::new(None);
@@ -93,20 +105,15 @@ pub fn set(callbacks: QueueCallbacks, data: *mut c_void) -> Answer {
         return Err(Failure::null("each callback"));
     }
     remove();
-    let options = BufferOptions {
-        format: RecordFormat::Raw,
-        ..BufferOptions::default()
-    };
-    let new = Arc::new(Interception {
+    let new = Arc::new_cyclic(|new: &Weak<Interception>| Interception {
         callbacks,
         data: Theirs(data),
         is_paused: AtomicBool::new(false),
         watching: Mutex::default(),
-        counting: Mutex::default(),
-        buffer: Buffer::new(options, |_| {})?,
+        engine: Mutex::new(Engine::new(Counting(new.clone()))),
     });
     new.watch()?;
-    new.count()?;
+    new.count().map_err(context::refused)?;
     let before = lock(&CURRENT).replace(new);
     drop(before);
     Ok(())
@@ -117,8 +124,8 @@ pub fn remove() {
     let current = lock(&CURRENT).take();
     if let Some(current) = current {
         let watching = lock(&current.watching).take();
-        let counting = lock(&current.counting).take();
-        drop((watching, counting));
+        drop(watching);
+        lock(&current.engine).stop();
         flight::abandon();
     }
 }
@@ -133,7 +140,7 @@ pub fn pause(is_paused: bool) {
 /// Whether the callbacks on dispatches have the kernels counted.
 pub fn counts() -> bool {
     let current = lock(&CURRENT).clone();
-    current.is_some_and(|current| lock(&current.counting).is_some())
+    current.is_some_and(|current| lock(&current.engine).counts())
 }
 
 impl Interception {
@@ -186,7 +193,8 @@ impl Interception {
                 if let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) {
                     this.tell_of(queue, call);
                 }
-            } else if let Err(failure) = this.count() {
+            } else if let Err(error) = this.count() {
+                let failure = Failure::from(error);
                 let text = format!("dispatches are not intercepted: {}", failure.text);
                 errors::message(Failure::new(failure.status, text));
             }
@@ -199,31 +207,13 @@ impl Interception {
     }
 
     /// Counts on all devices that are known now.
-    fn count(self: &Arc<Self>) -> Answer {
-        let mut counting = lock(&self.counting);
-        // One context counts at a time.
-        *counting = None;
+    fn count(&self) -> Result<(), tool::Error> {
+        let mut engine = lock(&self.engine);
         if self.callbacks.dispatch.is_none() || !is_on() {
+            engine.stop();
             return Ok(());
         }
-        let context = tool::Context::new()?;
-        // Whether the devices can be counted is known before they are.
-        if let Err(error) = context.reserve_counters() {
-            drop(counting);
-            return Err(context::refused(error));
-        }
-        context.trace_to(&self.buffer, &[Kind::KERNEL_DISPATCH])?;
-        for device in agents::known()? {
-            let of = Arc::downgrade(self);
-            let choose = move |dispatch: &KernelDispatch| {
-                let entry = of.upgrade()?.choose(&device, dispatch)?;
-                Some(entry.handle())
-            };
-            context.count_chosen(&self.buffer, device.id, choose, |_| {})?;
-        }
-        context.start()?;
-        *counting = Some(context);
-        Ok(())
+        engine.count_kernels()
     }
 
     /// Calls the program's callback for a kernel, and returns where it is counted.

@@ -1,15 +1,14 @@
-//! What counts the counters that a library's program has enabled: one context of gputrail, on all devices.
+//! What counts for a library's program: a context of gputrail, on all devices for which it is wanted.
 //!
-//! It is made anew where more is to be counted. What is counted goes to the library: of devices that are read all the time at periods
-//! that end when they are read.
+//! It is made anew where more is to be counted. What is counted goes to the library. Devices that are counted all the time are read at
+//! periods that end when they are read.
 
 use super::LONGEST_PERIOD;
 use gputrail_interface::c::CounterSetHandle;
 use gputrail_record::{AgentId, CounterValue, KernelDispatch, Kind};
-use gputrail_tool::counting::CountingMode;
+use gputrail_tool::counting::{self, CountingMode};
 use gputrail_tool::{Buffer, BufferOptions, Context, Error, RecordFormat};
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
 /// How a device is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,36 +33,44 @@ impl Way {
 /// How devices are counted.
 pub type Ways = BTreeMap<AgentId, Way>;
 
-/// A library that gets what is counted. None of its functions locks what is held while the engine is changed or flushed.
-pub trait Counts: 'static {
+/// A library, or a part of it, that gets what is counted. Its functions lock nothing that is held while the engine is changed or
+/// flushed.
+pub trait Counts: Clone + Send + Sync + 'static {
+    /// Whether nobody else can count, also before a device is known.
+    const IS_RESERVED: bool = false;
+
+    /// Whether a device that cannot be counted, for this reason, is left out.
+    fn is_left_out(_reason: &Error) -> bool {
+        false
+    }
+
     /// The counters of a kernel that is being enqueued.
-    fn choose(_agent: AgentId, _kernel: &KernelDispatch) -> Option<CounterSetHandle> {
+    fn choose(&self, _agent: AgentId, _kernel: &KernelDispatch) -> Option<CounterSetHandle> {
         None
     }
 
     /// Takes the values of a kernel.
-    fn kernel(_values: &[CounterValue]) {}
+    fn kernel(&self, _values: &[CounterValue]) {}
 
     /// Takes a value of a period of a device.
-    fn period(value: &CounterValue);
+    fn period(&self, _value: &CounterValue) {}
 }
 
 /// The engine.
 pub struct Engine<C> {
-    /// The buffer of values. It lasts as long as the process: within callbacks buffers are not destroyed.
-    buffer: Option<Buffer>,
     counting: Option<(Ways, Context)>,
-    of: PhantomData<fn() -> C>,
+    /// The buffer of values. It lasts as long as the engine: within callbacks buffers are not destroyed.
+    buffer: Option<Buffer>,
+    of: C,
 }
 
 impl<C: Counts> Engine<C> {
     /// An engine that counts nothing.
-    #[allow(clippy::new_without_default)] // for statics alone
-    pub const fn new() -> Engine<C> {
+    pub const fn new(of: C) -> Engine<C> {
         Engine {
-            buffer: None,
             counting: None,
-            of: PhantomData,
+            buffer: None,
+            of,
         }
     }
 
@@ -73,58 +80,57 @@ impl<C: Counts> Engine<C> {
         counting.map_or(Ways::new(), |(ways, _)| ways.clone())
     }
 
-    /// Has devices counted in these ways: more may be counted, unless there are none. What has been counted is delivered, which within
-    /// callbacks is not possible.
+    /// Whether anything is counted, or kept from others.
+    pub fn counts(&self) -> bool {
+        self.counting.is_some()
+    }
+
+    /// Has all devices that are known by now counted as it is chosen for each kernel.
+    ///
+    /// # Errors
+    ///
+    /// Those of counting. Then it counts as before.
+    pub fn count_kernels(&mut self) -> Result<(), Error> {
+        let known = counting::agents()?.into_iter();
+        self.change(&known.map(|agent| (agent, Way::Kernels)).collect())
+    }
+
+    /// Has devices counted in these ways. More may be counted, unless there are none: then it stops.
     ///
     /// # Errors
     ///
     /// Those of counting. Then it counts as before.
     pub fn change(&mut self, ways: &Ways) -> Result<(), Error> {
-        let serves = |own: &Ways| {
-            let mut wanted = ways.iter();
-            wanted.all(|(agent, way)| own.get(agent).is_some_and(|own| own.serves(way)))
-        };
-        let before = match &self.counting {
-            Some((own, _)) if !ways.is_empty() && serves(own) => return Ok(()),
-            Some((own, context)) => {
-                let own = own.clone();
-                let _ = self.flush();
-                context.stop()?;
-                self.counting = None;
-                // What it had counted when it stopped.
-                let _ = self.flush_buffer();
-                own
+        if let Some((own, _)) = &self.counting {
+            let serves = |(agent, way)| own.get(agent).is_some_and(|own: &Way| own.serves(way));
+            if !ways.is_empty() && ways.iter().all(serves) {
+                return Ok(());
             }
-            None => Ways::new(),
-        };
+        }
+        let before = self.ways();
+        self.stop();
         self.begin(ways).inspect_err(|_| {
             let _ = self.begin(&before);
         })
     }
 
     fn begin(&mut self, ways: &Ways) -> Result<(), Error> {
-        if ways.is_empty() {
+        if ways.is_empty() && !C::IS_RESERVED {
             return Ok(());
         }
         let buffer = match &mut self.buffer {
             Some(buffer) => buffer,
-            none => none.insert(Self::buffer()?),
+            none => none.insert(buffer(self.of.clone())?),
         };
         let context = Context::new()?;
+        if C::IS_RESERVED {
+            context.reserve_counters()?;
+        }
         context.trace_to(buffer, &[Kind::KERNEL_DISPATCH])?;
         for (agent, way) in ways {
-            let agent = *agent;
-            match way {
-                Way::Kernels => {
-                    let choose = move |kernel: &KernelDispatch| C::choose(agent, kernel);
-                    context.count_chosen(buffer, agent, choose, C::kernel)?;
-                }
-                Way::Always(names) => {
-                    let mode = CountingMode::Device {
-                        period: LONGEST_PERIOD,
-                    };
-                    context.count_each_instance(buffer, agent, names, mode)?;
-                }
+            match count(&self.of, &context, buffer, *agent, way) {
+                Err(reason) if C::is_left_out(&reason) => {}
+                counted => counted?,
             }
         }
         context.start()?;
@@ -132,21 +138,18 @@ impl<C: Counts> Engine<C> {
         Ok(())
     }
 
-    fn buffer() -> Result<Buffer, Error> {
-        let options = BufferOptions {
-            format: RecordFormat::Raw,
-            ..BufferOptions::default()
-        };
-        Buffer::new(options, |batch| {
-            for record in batch.records() {
-                // Those of kernels have been counted.
-                if let Some(value) = record.get::<CounterValue>()
-                    && !value.work.is_some()
-                {
-                    C::period(value);
-                }
-            }
-        })
+    /// Ends counting. What has been counted is taken, which within callbacks is not possible.
+    pub fn stop(&mut self) {
+        let reads = self.reads();
+        let _ = self.flush();
+        if let Some((_, context)) = self.counting.take() {
+            // It may have been given up, for want of places.
+            let _ = context.stop();
+        }
+        if reads && let Some(buffer) = &self.buffer {
+            // What it had counted when it stopped.
+            let _ = buffer.flush();
+        }
     }
 
     /// Ends the periods in progress, and has their values taken.
@@ -155,16 +158,59 @@ impl<C: Counts> Engine<C> {
     ///
     /// `BUSY` within callbacks.
     pub fn flush(&self) -> Result<(), Error> {
-        let reads = |(ways, _): &(Ways, Context)| ways.values().any(|way| *way != Way::Kernels);
-        if self.counting.as_ref().is_some_and(reads) {
-            return self.flush_buffer();
+        match &self.buffer {
+            Some(buffer) if self.reads() => buffer.flush(),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
-    fn flush_buffer(&self) -> Result<(), Error> {
-        self.buffer.as_ref().map_or(Ok(()), Buffer::flush)
+    /// Whether devices are counted all the time.
+    fn reads(&self) -> bool {
+        let counting = self.counting.as_ref();
+        counting.is_some_and(|(ways, _)| ways.values().any(|way| *way != Way::Kernels))
     }
+}
+
+/// Has a device counted.
+fn count<C: Counts>(
+    of: &C,
+    context: &Context,
+    buffer: &Buffer,
+    agent: AgentId,
+    way: &Way,
+) -> Result<(), Error> {
+    match way {
+        Way::Kernels => {
+            let (chooser, taker) = (of.clone(), of.clone());
+            let choose = move |kernel: &KernelDispatch| chooser.choose(agent, kernel);
+            let take = move |values: &[CounterValue]| taker.kernel(values);
+            context.count_chosen(buffer, agent, choose, take)
+        }
+        Way::Always(names) => {
+            let mode = CountingMode::Device {
+                period: LONGEST_PERIOD,
+            };
+            context.count_each_instance(buffer, agent, names, mode)
+        }
+    }
+}
+
+/// The buffer of values.
+fn buffer<C: Counts>(of: C) -> Result<Buffer, Error> {
+    let options = BufferOptions {
+        format: RecordFormat::Raw,
+        ..BufferOptions::default()
+    };
+    Buffer::new(options, move |batch| {
+        for record in batch.records() {
+            // Those of kernels have been taken.
+            if let Some(value) = record.get::<CounterValue>()
+                && !value.work.is_some()
+            {
+                of.period(value);
+            }
+        }
+    })
 }
 
 #[cfg(test)]

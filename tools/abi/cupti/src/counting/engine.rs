@@ -15,10 +15,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// The groups as those for whom gputrail counts.
+#[derive(Clone)]
 struct Groups;
 
 impl Counts for Groups {
-    fn choose(agent: AgentId, kernel: &KernelDispatch) -> Option<CounterSetHandle> {
+    fn choose(&self, agent: AgentId, kernel: &KernelDispatch) -> Option<CounterSetHandle> {
         let mut table = table();
         let work = &kernel.work;
         let set = table.chosen.get(&(agent, work.context))?.handle();
@@ -27,17 +28,17 @@ impl Counts for Groups {
         Some(set)
     }
 
-    fn kernel(values: &[CounterValue]) {
+    fn kernel(&self, values: &[CounterValue]) {
         count_kernel(values);
     }
 
-    fn period(value: &CounterValue) {
+    fn period(&self, value: &CounterValue) {
         count_period(value);
     }
 }
 
 /// It is locked during calls of gputrail's, and never by callbacks.
-static ENGINE: Mutex<Engine<Groups>> = Mutex::new(Engine::new());
+static ENGINE: Mutex<Engine<Groups>> = Mutex::new(Engine::new(Groups));
 
 /// The status for an error of counting.
 fn failed(error: tool::Error) -> CUptiResult {
@@ -227,7 +228,7 @@ pub fn disable(change: impl FnOnce(&mut Table) -> Answer) -> Answer {
     let before = std::mem::replace(&mut table().chosen, sets);
     drop(before);
     if plan.ways.is_empty() {
-        let _ = engine.change(&plan.ways);
+        engine.stop();
         table().calls.clear();
     }
     Ok(())
@@ -269,7 +270,7 @@ pub fn catch_up() {
 /// Ends counting, and forgets all groups and how contexts count.
 pub fn finish() {
     let mut engine = lock(&ENGINE);
-    let _ = engine.change(&Ways::new());
+    engine.stop();
     let mut table = table();
     let chosen = std::mem::take(&mut table.chosen);
     table.groups.clear();

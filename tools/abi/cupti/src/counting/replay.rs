@@ -3,7 +3,7 @@
 use crate::load::callee;
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use gputrail_abi::{kept, lock};
+use gputrail_abi::{WithData, kept, lock};
 use gputrail_record::Domain;
 use gputrail_tool::{Callback, Context, Subscriber, operation};
 use std::sync::Mutex;
@@ -11,22 +11,13 @@ use std::sync::Mutex;
 /// `CUpti_KernelReplayUpdateFunc`.
 pub type UpdateFunction = unsafe extern "C-unwind" fn(*const c_char, c_int, *mut c_void);
 
-#[derive(Copy, Clone)]
-struct Told {
-    function: UpdateFunction,
-    data: *mut c_void,
-}
-
-// SAFETY: the program's own pointer, which only the program uses.
-unsafe impl Send for Told {}
-
-static TOLD: Mutex<Option<Told>> = Mutex::new(None);
+static TOLD: Mutex<Option<WithData<UpdateFunction>>> = Mutex::new(None);
 /// What calls the function, once it has been set.
 static WATCHING: Mutex<Option<(Subscriber, Context)>> = Mutex::new(None);
 
 /// Has the function called in the place of the one before.
 pub fn subscribe(function: Option<UpdateFunction>, data: *mut c_void) -> Answer {
-    *lock(&TOLD) = function.map(|function| Told { function, data });
+    *lock(&TOLD) = function.map(|function| WithData { function, data });
     let mut watching = lock(&WATCHING);
     if function.is_none() || watching.is_some() {
         return Ok(());

@@ -26,7 +26,7 @@ use crate::result::{Answer, api};
 use crate::{agents, buffer, load, sampling};
 use core::ffi::c_void;
 use gputrail_abi::counting::{Counts, Engine, Way};
-use gputrail_abi::lock;
+use gputrail_abi::{WithData, lock};
 use gputrail_record::CounterValue;
 use gputrail_rocprofiler::*;
 use std::collections::BTreeMap;
@@ -38,20 +38,10 @@ const STOPPED: u8 = 0;
 const CHANGING: u8 = 1;
 const STARTED: u8 = 2;
 
-/// A client's function, with its data.
-#[derive(Copy, Clone)]
-struct Chooser {
-    function: DeviceCountingCallback,
-    data: *mut c_void,
-}
-
-// SAFETY: the pointer is passed on to the client's function alone.
-unsafe impl Send for Chooser {}
-
 /// An agent of a context.
 struct CountedAgent {
     agent: AgentId,
-    chooser: Chooser,
+    chooser: WithData<DeviceCountingCallback>,
     buffer: Option<Arc<buffer::Buffer>>,
     /// Its set of counters, while the context is started or being started.
     config: Option<Arc<Config>>,
@@ -81,16 +71,17 @@ pub fn is_configured(context: ContextId) -> bool {
 }
 
 /// The agents of contexts as those for whom gputrail counts.
+#[derive(Clone)]
 struct Agents;
 
 impl Counts for Agents {
-    fn period(value: &CounterValue) {
+    fn period(&self, value: &CounterValue) {
         count(value);
     }
 }
 
 /// It is locked during calls of gputrail's, and never by callbacks.
-static ENGINE: Mutex<Engine<Agents>> = Mutex::new(Engine::new());
+static ENGINE: Mutex<Engine<Agents>> = Mutex::new(Engine::new(Agents));
 
 /// Adds the value of a period to the agents that count it.
 fn count(value: &CounterValue) {
@@ -144,7 +135,7 @@ unsafe extern "C" fn set_config(context: ContextId, id: CounterConfigId) -> Stat
 impl Devices {
     /// Calls the client for each agent.
     fn choose(&self) {
-        let choosers: Vec<(AgentId, Chooser)> = {
+        let choosers: Vec<(AgentId, WithData<DeviceCountingCallback>)> = {
             let mut agents = lock(&self.agents);
             let agents = agents.iter_mut();
             let begun = agents.map(|one| {
@@ -250,7 +241,7 @@ pub unsafe extern "C" fn rocprofiler_configure_device_counting_service(
         agents::of_id(agent)?;
         let counted = CountedAgent {
             agent,
-            chooser: Chooser { function, data },
+            chooser: WithData { function, data },
             buffer,
             config: None,
             totals: Totals::default(),

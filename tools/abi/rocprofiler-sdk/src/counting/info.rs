@@ -209,7 +209,11 @@ pub unsafe extern "C" fn rocprofiler_query_record_counter_id(
     counter: *mut CounterId,
 ) -> Status {
     // SAFETY: `counter` is null or a place for an id.
-    api(|| unsafe { put(counter, catalogue::counter_of(value)) })
+    let place = unsafe { place_of(counter) };
+    api(|| {
+        place?.put(catalogue::counter_of(value));
+        Ok(())
+    })
 }
 
 /// The position of a value in a dimension; 0 in one that the counter does not have.
@@ -224,14 +228,9 @@ pub unsafe extern "C" fn rocprofiler_query_record_dimension_position(
     position: *mut usize,
 ) -> Status {
     // SAFETY: `position` is null or a place for a number.
-    api(|| unsafe { put(position, catalogue::position(value, dimension)) })
-}
-
-/// # Safety
-///
-/// `to` is null or can be written to.
-unsafe fn put<T>(to: *mut T, answer: T) -> Answer {
-    // SAFETY: `to` is null or can be written to.
-    unsafe { place_of(to) }?.put(answer);
-    Ok(())
+    let place = unsafe { place_of(position) };
+    api(|| {
+        place?.put(catalogue::position(value, dimension));
+        Ok(())
+    })
 }
