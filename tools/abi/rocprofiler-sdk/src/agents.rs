@@ -11,7 +11,7 @@
 //! | `wave_front_size`, `max_waves_per_cu`, `max_waves_per_simd` | what the runtime tells; 1 if it does not, as on processors: clients divide by them |
 //! | `simd_count`, `simd_per_cu` | one of each compute unit |
 //! | `gpu_id` | `node_id`; that of the host is 0 |
-//! | `mem_banks`, `caches` | the device's memory, and its last cache; there are no links |
+//! | `mem_banks`, `caches` | the device's memory, and its cache of the second level; there are no links |
 //! | numbers of nodes | places in the list |
 //! | `runtime_visibility` | HSA and HIP |
 
@@ -44,7 +44,7 @@ struct Device {
     memory: u64,
     /// Bytes of local memory of a compute unit.
     local_memory: u64,
-    /// Bytes of its last cache, and of a line of it.
+    /// Bytes of its cache of the second level, and of a line of it.
     cache: (u64, u32),
     /// Work-items of a workgroup, in all and in each dimension.
     workgroup: (u32, [u32; 3]),

@@ -3,7 +3,7 @@
 //! It is made anew where more is to be counted. What is counted goes to the library. Devices that are counted all the time are read at
 //! periods that end when they are read.
 
-use super::LONGEST_PERIOD;
+use super::{LONGEST_PERIOD, name_of};
 use gputrail_interface::c::CounterSetHandle;
 use gputrail_record::{AgentId, CounterValue, KernelDispatch, Kind};
 use gputrail_tool::counting::{self, CountingMode};
@@ -183,7 +183,10 @@ fn count<C: Counts>(
         Way::Kernels => {
             let (chooser, taker) = (of.clone(), of.clone());
             let choose = move |kernel: &KernelDispatch| chooser.choose(agent, kernel);
-            let take = move |values: &[CounterValue]| taker.kernel(values);
+            let take = move |values: &[CounterValue]| {
+                values.iter().for_each(know_name);
+                taker.kernel(values);
+            };
             context.count_chosen(buffer, agent, choose, take)
         }
         Way::Always(names) => {
@@ -193,6 +196,11 @@ fn count<C: Counts>(
             context.count_each_instance(buffer, agent, names, mode)
         }
     }
+}
+
+/// Looks up the name of a value's counter where no lock is held: then it is known.
+fn know_name(value: &CounterValue) {
+    drop(name_of(value.counter));
 }
 
 /// The buffer of values.
@@ -207,6 +215,7 @@ fn buffer<C: Counts>(of: C) -> Result<Buffer, Error> {
             if let Some(value) = record.get::<CounterValue>()
                 && !value.work.is_some()
             {
+                know_name(value);
                 of.period(value);
             }
         }

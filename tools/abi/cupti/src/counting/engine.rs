@@ -28,12 +28,39 @@ impl Counts for Groups {
         Some(set)
     }
 
+    // In the place of those of the kernel before, or in the continuous mode beside them.
     fn kernel(&self, values: &[CounterValue]) {
-        count_kernel(values);
+        let Some(first) = values.first() else {
+            return;
+        };
+        let mut table = table();
+        let Some(context) = table.ended(first.correlation) else {
+            return;
+        };
+        let mode = table.manner(context).mode;
+        let of = |group: &&mut Group| {
+            group.is_enabled
+                && group.context == context
+                && group.agent == first.agent
+                && !group.is_of_device(mode)
+        };
+        if mode == Mode::Kernel {
+            table.groups.values_mut().filter(of).for_each(Group::clear);
+        }
+        for value in values {
+            count(value, table.groups.values_mut().filter(of));
+        }
     }
 
     fn period(&self, value: &CounterValue) {
-        count_period(value);
+        let mut table = table();
+        let table = &mut *table;
+        let manners = &table.manners;
+        let counts = |group: &&mut Group| {
+            let manner = manners.get(&group.context).copied().unwrap_or_default();
+            group.is_enabled && group.agent == value.agent && group.is_of_device(manner.mode)
+        };
+        count(value, table.groups.values_mut().filter(counts));
     }
 }
 
@@ -62,42 +89,6 @@ fn count<'g>(value: &CounterValue, groups: impl Iterator<Item = &'g mut Group>) 
         if let Some(event) = group.family.event_named(&name) {
             group.count(event, instance, number);
         }
-    }
-}
-
-/// Adds the value of a period of a device.
-fn count_period(value: &CounterValue) {
-    let mut table = table();
-    let table = &mut *table;
-    let manners = &table.manners;
-    let counts = |group: &&mut Group| {
-        let manner = manners.get(&group.context).copied().unwrap_or_default();
-        group.is_enabled && group.agent == value.agent && group.is_of_device(manner.mode)
-    };
-    count(value, table.groups.values_mut().filter(counts));
-}
-
-/// Takes the values of a kernel: in the place of those of the kernel before, or in the continuous mode beside them.
-fn count_kernel(values: &[CounterValue]) {
-    let Some(first) = values.first() else {
-        return;
-    };
-    let mut table = table();
-    let Some(context) = table.ended(first.correlation) else {
-        return;
-    };
-    let mode = table.manner(context).mode;
-    let of = |group: &&mut Group| {
-        group.is_enabled
-            && group.context == context
-            && group.agent == first.agent
-            && !group.is_of_device(mode)
-    };
-    if mode == Mode::Kernel {
-        table.groups.values_mut().filter(of).for_each(Group::clear);
-    }
-    for value in values {
-        count(value, table.groups.values_mut().filter(of));
     }
 }
 

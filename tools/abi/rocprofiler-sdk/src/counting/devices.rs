@@ -76,25 +76,20 @@ struct Agents;
 
 impl Counts for Agents {
     fn period(&self, value: &CounterValue) {
-        count(value);
+        let devices = lock(&DEVICES).clone();
+        for device in devices {
+            for agent in lock(&device.agents).iter_mut() {
+                let config = agent.config.as_ref();
+                if config.is_some_and(|config| config.device == value.agent) {
+                    agent.totals.add(value);
+                }
+            }
+        }
     }
 }
 
 /// It is locked during calls of gputrail's, and never by callbacks.
 static ENGINE: Mutex<Engine<Agents>> = Mutex::new(Engine::new(Agents));
-
-/// Adds the value of a period to the agents that count it.
-fn count(value: &CounterValue) {
-    let devices = lock(&DEVICES).clone();
-    for device in devices {
-        for agent in lock(&device.agents).iter_mut() {
-            let config = agent.config.as_ref();
-            if config.is_some_and(|config| config.device == value.agent) {
-                agent.totals.add(value);
-            }
-        }
-    }
-}
 
 /// Counts what the started contexts need.
 fn update() -> Answer {
@@ -109,10 +104,13 @@ fn update() -> Answer {
             }
         }
     }
-    let ways = names
-        .into_iter()
-        .map(|(of, names)| (of, Way::Always(names)));
-    engine.change(&ways.collect()).map_err(failed)
+    let of = |(agent, names)| (agent, Way::Always(names));
+    let ways = names.into_iter().map(of).collect();
+    if engine.ways() != ways {
+        // Periods begin anew: what is counted before a context is started is not its own.
+        engine.stop();
+    }
+    engine.change(&ways).map_err(failed)
 }
 
 /// Sets what an agent counts: within its callback, while its context is being started.

@@ -3,8 +3,8 @@
 //! The client is called on the thread that enqueues the kernel. The number of the dispatch is not known then, and is 0 there; in what
 //! is delivered it is that of the records of dispatches. A kernel of which no set is chosen is not counted, nor is one whose set is
 //! that of another agent. Values come when the kernel's times are known as well, on the thread that has learnt of its end: to the
-//! client's function, or to the buffer, the dispatch before its values. Values that could not be counted (`docs/counters.md` says
-//! why) are left out.
+//! client's function, or to the buffer, the dispatch before its values. Each value has the word that the client has chosen for the
+//! dispatch. Values that could not be counted (`docs/counters.md` says why) are left out.
 //!
 //! On processors, the enqueue of a kernel waits for the work before, and returns when a counted kernel has ended.
 
@@ -16,7 +16,7 @@ use crate::payload::dispatch_info;
 use crate::result::{Answer, api};
 use crate::{agents, buffer, sampling};
 use core::ffi::c_void;
-use gputrail_abi::counting::{CounterSetHandle, Counts, Engine, name_of};
+use gputrail_abi::counting::{CounterSetHandle, Counts, Engine};
 use gputrail_abi::{WithData, lock};
 use gputrail_record::{
     AgentId as DeviceId, Completion, CorrelationId, CounterValue, KernelDispatch,
@@ -345,8 +345,6 @@ impl Dispatches {
     /// A kernel has been counted.
     fn counted(&self, values: &[CounterValue]) {
         if let Some(first) = values.first() {
-            // Names are looked up where no lock is held.
-            values.iter().for_each(|value| drop(name_of(value.counter)));
             lock(&self.flights).counted(values);
             self.deliver(first.work);
         }
