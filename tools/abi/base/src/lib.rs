@@ -10,11 +10,13 @@ mod handles;
 mod named;
 mod place;
 pub mod records;
+mod watch;
 
 pub use callee::{Callee, WithData};
 pub use handles::Handles;
 pub use named::name_of;
 pub use place::{Misplaced, Place};
+pub use watch::Watch;
 
 use gputrail_tool::program;
 use std::borrow::Cow;

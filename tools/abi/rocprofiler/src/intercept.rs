@@ -39,11 +39,10 @@ use crate::types::{
 use crate::{errors, settings, within};
 use core::ffi::{CStr, c_void};
 use gputrail_abi::counting::{CounterSetHandle, Counts, Engine};
-use gputrail_abi::{kept, lock};
-use gputrail_record::{
-    self as record, AgentId, Completion, Domain, KernelDispatch, KernelId, Operation, QueueId,
-};
-use gputrail_tool::{self as tool, Callback, RecordFormat, Subscriber, describe, kernel_name};
+use gputrail_abi::{Watch, kept, lock};
+use gputrail_record::{self as record, AgentId, Completion, KernelDispatch, KernelId, QueueId};
+use gputrail_tool::events::{kernel_dispatch, resource};
+use gputrail_tool::{self as tool, describe, kernel_name};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
@@ -68,7 +67,7 @@ struct Interception {
     /// Whether the callback on dispatches is not called for the time being.
     is_paused: AtomicBool,
     /// Told of devices, kernels and queues.
-    watching: Mutex<Option<(Subscriber, tool::Context)>>,
+    watching: Mutex<Option<Watch>>,
     /// Counts, on the devices that are known.
     engine: Mutex<Engine<Counting>>,
 }
@@ -145,37 +144,25 @@ pub fn counts() -> bool {
 
 impl Interception {
     fn watch(self: &Arc<Self>) -> Answer {
-        let named = |domain, name: &CStr| {
-            let found = tool::operation(domain, name);
-            found.ok_or_else(|| {
-                let text = format!("gputrail does not know the operation {name:?}");
-                Failure::new(Status::NOT_INITIALIZED, text)
-            })
-        };
-        let agent_known = named(Domain::RESOURCE, c"agent known")?;
-        let queue_created = named(Domain::RESOURCE, c"queue created")?;
-        let queue_destroyed = named(Domain::RESOURCE, c"queue destroyed")?;
-        let enqueued = named(Domain::KERNEL_DISPATCH, c"kernel enqueue")?;
-        let completed = named(Domain::KERNEL_DISPATCH, c"kernel complete")?;
-        let of: Weak<Interception> = Arc::downgrade(self);
-        let context = tool::Context::new()?;
-        let operations: [Operation; 5] = [
-            agent_known,
-            queue_created,
-            queue_destroyed,
-            enqueued,
-            completed,
+        let of = Arc::downgrade(self);
+        let operations = [
+            resource::AGENT_KNOWN,
+            resource::QUEUE_CREATED,
+            resource::QUEUE_DESTROYED,
+            kernel_dispatch::ENQUEUE,
+            kernel_dispatch::COMPLETE,
         ];
-        let subscriber = context.call_back(&operations, move |callback: Callback<'_>, _| {
+        // A kernel whose device's clock is not known yet has its duration in the units of that clock.
+        let watch = Watch::new(&operations, move |callback| {
             let Some(this) = of.upgrade() else {
                 return;
             };
             let operation = callback.operation();
-            if operation == completed {
+            if operation == kernel_dispatch::COMPLETE {
                 if let Some(completion) = callback.record::<Completion>() {
                     flight::completed(completion);
                 }
-            } else if operation == enqueued {
+            } else if operation == kernel_dispatch::ENQUEUE {
                 // Its work is known at the exit.
                 let kernel = callback.record::<KernelDispatch>();
                 let kernel =
@@ -183,9 +170,9 @@ impl Interception {
                 if let Some(kernel) = kernel {
                     flight::enqueued(kernel.work.correlation, kernel.work.id);
                 }
-            } else if operation == queue_created || operation == queue_destroyed {
+            } else if operation != resource::AGENT_KNOWN {
                 let callbacks = &this.callbacks;
-                let call = if operation == queue_created {
+                let call = if operation == resource::QUEUE_CREATED {
                     callbacks.create
                 } else {
                     callbacks.destroy
@@ -199,10 +186,7 @@ impl Interception {
                 errors::message(Failure::new(failure.status, text));
             }
         })?;
-        // A kernel whose device's clock is not known yet has its duration in the units of that clock.
-        subscriber.set_format(RecordFormat::Raw)?;
-        context.start()?;
-        *lock(&self.watching) = Some((subscriber, context));
+        *lock(&self.watching) = Some(watch);
         Ok(())
     }
 

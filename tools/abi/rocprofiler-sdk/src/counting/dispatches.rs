@@ -17,7 +17,7 @@ use crate::result::{Answer, api};
 use crate::{agents, buffer, sampling};
 use core::ffi::c_void;
 use gputrail_abi::counting::{CounterSetHandle, Counts, Engine};
-use gputrail_abi::{WithData, lock};
+use gputrail_abi::{Watch, WithData, lock};
 use gputrail_record::{
     AgentId as DeviceId, Completion, CorrelationId, CounterValue, KernelDispatch,
     ThreadId as RecordThread, WorkId,
@@ -180,7 +180,7 @@ struct Dispatches {
     /// Told of kernels, with the external ids of the context.
     told: Mutex<Option<Subscriber>>,
     /// Told of agents that gputrail has come to know, while the context is started.
-    watch: Mutex<Option<(Subscriber, tool::Context)>>,
+    watch: Mutex<Option<Watch>>,
     engine: Mutex<Engine<Counting>>,
     own: Counting,
 }
@@ -357,16 +357,13 @@ impl Dispatches {
 
     /// Counts on agents, too, that gputrail comes to know.
     fn watch(&self) -> Answer {
-        let watch = tool::Context::new().map_err(failed)?;
         let of = self.own.clone();
-        let told = watch.call_back(&[resource::AGENT_KNOWN], move |_: Callback<'_>, _| {
+        let watch = Watch::new(&[resource::AGENT_KNOWN], move |_| {
             if let Some(this) = of.0.upgrade() {
                 let _ = this.count();
             }
         });
-        let told = told.map_err(failed)?;
-        watch.start().map_err(failed)?;
-        *lock(&self.watch) = Some((told, watch));
+        *lock(&self.watch) = Some(watch.map_err(failed)?);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::catalogue::{self, KnownCounter, found};
 use crate::place::place_of;
-use crate::result::{Answer, api};
+use crate::result::api;
 use core::ffi::c_void;
 use gputrail_abi::{kept, lock};
 use gputrail_rocprofiler::*;
