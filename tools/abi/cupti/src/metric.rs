@@ -225,6 +225,12 @@ pub unsafe extern "C" fn cuptiMetricGetRequiredEventGroupSets(
     })
 }
 
+/// The value that belongs to an id.
+fn value_of(id: u32, ids: &[u32], values: &[u64]) -> Option<u64> {
+    let place = ids.iter().position(|own| *own == id);
+    place.and_then(|place| values.get(place)).copied()
+}
+
 /// The totals of events, with the names of these.
 ///
 /// # Safety
@@ -239,9 +245,8 @@ unsafe fn totals(
     let (ids, values) = unsafe { (read_array(ids, id_size)?, read_array(values, size)?) };
     let mut totals = Vec::new();
     for event in &metric.1.events {
-        let place = ids.iter().position(|id| *id == metric.0.id(*event));
-        let value = place.and_then(|place| values.get(place));
-        let value = *value.ok_or(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT)?;
+        let value = value_of(metric.0.id(*event), &ids, &values);
+        let value = value.ok_or(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT)?;
         if value >= INVALID {
             return Err(CUptiResult::INVALID_EVENT_VALUE);
         }
@@ -336,9 +341,8 @@ pub unsafe extern "C" fn cuptiMetricGetValue2(
                     read_array(property_values.cast_const(), property_size)?,
                 )
             };
-            let place = ids.iter().position(|own| *own == id);
-            let value = place.and_then(|place| values.get(place));
-            let value = *value.ok_or(CUptiResult::INVALID_OPERATION)?;
+            let value = value_of(id, &ids, &values);
+            let value = value.ok_or(CUptiResult::INVALID_OPERATION)?;
             let name = PROPERTIES.iter().find(|(own, _)| *own == id);
             let name = name.map_or("", |(_, name)| name);
             given.push((name, in_units(name, value)));

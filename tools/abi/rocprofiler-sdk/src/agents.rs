@@ -16,9 +16,9 @@
 //! | `runtime_visibility` | HSA and HIP |
 
 use crate::result::{Answer, api};
-use core::ffi::{CStr, c_void};
+use core::ffi::c_void;
 use gputrail_abi::{kept, lock};
-use gputrail_record::{self as record, Agent, AgentAttributeKind, AgentKind, Domain, StringId};
+use gputrail_record::{self as record, Agent, AgentAttributeKind, AgentKind, Domain};
 use gputrail_rocprofiler::*;
 use gputrail_tool as tool;
 use std::sync::Mutex;
@@ -26,35 +26,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The handle of the host.
 const HOST: u64 = 0x301;
-
-/// A device, as far as it is known. Unknown numbers are 0.
-#[derive(Clone, Debug, Default)]
-struct Device {
-    /// Its name.
-    name: String,
-    /// Its vendor.
-    vendor: String,
-    /// Its compiler's name for it, if that is one of AMD's.
-    architecture: String,
-    /// Compute units.
-    compute_units: u32,
-    /// The highest clock in MHz.
-    clock: u32,
-    /// Bytes of its memory.
-    memory: u64,
-    /// Bytes of local memory of a compute unit.
-    local_memory: u64,
-    /// Bytes of its cache of the second level, and of a line of it.
-    cache: (u64, u32),
-    /// Work-items of a workgroup, in all and in each dimension.
-    workgroup: (u32, [u32; 3]),
-    /// Work-items of a wave.
-    wave: u32,
-    /// Waves of a compute unit.
-    waves: u32,
-    /// The vendor's and the device's number on the PCI bus.
-    pci: (u16, u16),
-}
 
 /// An agent, which is never forgotten.
 struct Listed {
@@ -156,23 +127,37 @@ pub fn refresh(may_load: bool) {
     }
 }
 
-/// The host is the first.
+/// The host is the first: the processor that the program runs on.
 fn begin(listed: &mut Vec<Listed>) {
-    if listed.is_empty() {
-        let mut host = describe(0, &host_device());
-        host.type_ = AgentType::CPU;
-        (host.cpu_cores_count, host.cu_count) = (host.cu_count, 0);
-        (host.simd_count, host.simd_per_cu) = (0, 0);
-        (
-            host.wave_front_size,
-            host.max_waves_per_cu,
-            host.max_waves_per_simd,
-        ) = (0, 0, 0);
-        listed.push(Listed {
-            device: None,
-            description: Box::leak(Box::new(host)),
-        });
+    if !listed.is_empty() {
+        return;
     }
+    let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let lines = information.lines().filter_map(|line| line.split_once(':'));
+        let mut values = lines.filter(|(field, _)| field.trim() == name);
+        values.next().map(|(_, value)| value.trim())
+    };
+    let name = field("model name").unwrap_or("host");
+    let vendor = field("vendor_id").unwrap_or_default();
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let mut processor = Agent::blank();
+    processor.compute_units = cpus;
+    let host = AgentV0 {
+        type_: AgentType::CPU,
+        cpu_cores_count: cpus,
+        cu_count: 0,
+        simd_count: 0,
+        simd_per_cu: 0,
+        wave_front_size: 0,
+        max_waves_per_cu: 0,
+        max_waves_per_simd: 0,
+        ..describe(0, &processor, name, vendor)
+    };
+    listed.push(Listed {
+        device: None,
+        description: Box::leak(Box::new(host)),
+    });
 }
 
 /// The id of an agent, which is listed if none with its handle was.
@@ -181,66 +166,14 @@ fn add(listed: &mut Vec<Listed>, agent: &Agent) -> AgentId {
     if let Some(one) = listed.iter().find(is_it) {
         return one.description.id;
     }
-    let description = describe(listed.len(), &known_device(agent));
+    let text = |id| tool::string(id).unwrap_or_default();
+    let description = describe(listed.len(), agent, &text(agent.name), &text(agent.vendor));
     let description: &'static AgentV0 = Box::leak(Box::new(description));
     listed.push(Listed {
         device: Some((agent.id, agent.handle)),
         description,
     });
     description.id
-}
-
-/// The processor that the program runs on.
-fn host_device() -> Device {
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-    let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let field = |name: &str| {
-        let lines = information.lines().filter_map(|line| line.split_once(':'));
-        let mut values = lines.filter(|(field, _)| field.trim() == name);
-        values.next().map(|(_, value)| value.trim().to_owned())
-    };
-    Device {
-        name: field("model name").unwrap_or_else(|| "host".to_owned()),
-        vendor: field("vendor_id").unwrap_or_default(),
-        compute_units: cpus,
-        ..Device::default()
-    }
-}
-
-/// A device as gputrail knows it.
-fn known_device(agent: &Agent) -> Device {
-    use AgentAttributeKind as Kind;
-    let text = |id: StringId| tool::string(id).unwrap_or_default();
-    let attribute = |what| tool::agent_attribute(agent.id, what).unwrap_or(0);
-    let word = |what| u32::try_from(attribute(what)).unwrap_or(u32::MAX);
-    let (name, architecture) = (text(agent.name), text(agent.architecture));
-    let is_simulated = agent.kind == AgentKind::SIMULATED;
-    Device {
-        architecture: match name.starts_with("gfx") {
-            true => name.clone(),
-            false if architecture.starts_with("gfx") => architecture,
-            false if is_simulated => "gfx9".to_owned(),
-            false => String::new(),
-        },
-        name,
-        vendor: text(agent.vendor),
-        compute_units: agent.compute_units,
-        clock: agent.clock_mhz,
-        memory: agent.memory,
-        local_memory: agent.local_memory,
-        cache: (attribute(Kind::L2_CACHE), word(Kind::CACHE_LINE)),
-        workgroup: (
-            agent.max_workgroup,
-            [
-                word(Kind::MAX_WORKGROUP_X),
-                word(Kind::MAX_WORKGROUP_Y),
-                word(Kind::MAX_WORKGROUP_Z),
-            ],
-        ),
-        wave: word(Kind::WAVE_SIZE),
-        waves: word(Kind::MAX_WAVES),
-        pci: (word(Kind::PCI_VENDOR) as u16, word(Kind::PCI_DEVICE) as u16),
-    }
 }
 
 /// The version in a name such as gfx90a: 10 000 times the major one, 100 times the minor one, and the step; 0 of other names.
@@ -258,28 +191,30 @@ fn target_version(architecture: &str) -> u32 {
     major * 10_000 + minor * 100 + step
 }
 
-/// A device as clients see it, at a place in the list.
-fn describe(place: usize, device: &Device) -> AgentV0 {
-    let product: &'static CStr = kept(&device.name);
-    let name = match device.architecture.as_str() {
-        "" => product,
-        architecture => kept(architecture),
-    };
-    let (cache_bytes, cache_line_size) = device.cache;
-    let caches: &'static [AgentCache] = match cache_bytes {
+/// An agent as clients see it, at a place in the list. Numbers that are not known are 0.
+fn describe(place: usize, agent: &Agent, name: &str, vendor: &str) -> AgentV0 {
+    use AgentAttributeKind as Kind;
+    let attribute = |what| tool::agent_attribute(agent.id, what).unwrap_or(0);
+    let word = |what| u32::try_from(attribute(what)).unwrap_or(u32::MAX);
+    let of_compiler = tool::string(agent.architecture).unwrap_or_default();
+    let is_amds = |name: &&str| name.starts_with("gfx");
+    let architecture = [name, &of_compiler].into_iter().find(is_amds);
+    let is_simulated = agent.kind == AgentKind::SIMULATED;
+    let architecture = architecture.or(is_simulated.then_some("gfx9"));
+    let caches: &'static [AgentCache] = match attribute(Kind::L2_CACHE) {
         0 => &[],
         bytes => Box::leak(Box::new([AgentCache {
             processor_id_low: 0,
             size: bytes / 1024,
             level: 2,
-            cache_line_size,
+            cache_line_size: word(Kind::CACHE_LINE),
             cache_lines_per_tag: 0,
             association: 0,
             latency: 0,
             type_: 0,
         }])),
     };
-    let memories: &'static [AgentMemBank] = match device.memory {
+    let memories: &'static [AgentMemBank] = match agent.memory {
         0 => &[],
         bytes => Box::leak(Box::new([AgentMemBank {
             heap_type: 0,
@@ -289,39 +224,42 @@ fn describe(place: usize, device: &Device) -> AgentV0 {
             size_in_bytes: bytes,
         }])),
     };
-    let (workgroup_max_size, [x, y, z]) = device.workgroup;
-    let waves = device.waves.max(1);
+    let waves = word(Kind::MAX_WAVES).max(1);
     AgentV0 {
         size: size_of::<AgentV0>() as u64,
         id: AgentId {
             handle: HOST + place as u64,
         },
         type_: AgentType::GPU,
-        simd_count: device.compute_units,
+        simd_count: agent.compute_units,
         mem_banks_count: memories.len() as u32,
         caches_count: caches.len() as u32,
-        lds_size_in_kb: (device.local_memory / 1024) as u32,
-        wave_front_size: device.wave.max(1),
+        lds_size_in_kb: (agent.local_memory / 1024) as u32,
+        wave_front_size: word(Kind::WAVE_SIZE).max(1),
         num_xcc: 1,
-        cu_count: device.compute_units,
+        cu_count: agent.compute_units,
         array_count: 1,
         num_shader_banks: 1,
         simd_arrays_per_engine: 1,
-        cu_per_simd_array: device.compute_units,
+        cu_per_simd_array: agent.compute_units,
         simd_per_cu: 1,
         max_waves_per_simd: waves,
-        gfx_target_version: target_version(&device.architecture),
-        vendor_id: device.pci.0,
-        device_id: device.pci.1,
-        max_engine_clk_ccompute: device.clock,
-        max_engine_clk_fcompute: device.clock,
-        cu_per_engine: device.compute_units,
+        gfx_target_version: architecture.map_or(0, target_version),
+        vendor_id: word(Kind::PCI_VENDOR) as u16,
+        device_id: word(Kind::PCI_DEVICE) as u16,
+        max_engine_clk_ccompute: agent.clock_mhz,
+        max_engine_clk_fcompute: agent.clock_mhz,
+        cu_per_engine: agent.compute_units,
         max_waves_per_cu: waves,
-        workgroup_max_size,
+        workgroup_max_size: agent.max_workgroup,
         grid_max_size: u32::MAX,
-        local_mem_size: device.memory,
+        local_mem_size: agent.memory,
         gpu_id: place as u64,
-        workgroup_max_dim: Dim3 { x, y, z },
+        workgroup_max_dim: Dim3 {
+            x: word(Kind::MAX_WORKGROUP_X),
+            y: word(Kind::MAX_WORKGROUP_Y),
+            z: word(Kind::MAX_WORKGROUP_Z),
+        },
         grid_max_dim: Dim3 {
             x: u32::MAX,
             y: u32::MAX,
@@ -329,9 +267,9 @@ fn describe(place: usize, device: &Device) -> AgentV0 {
         },
         mem_banks: memories.as_ptr(),
         caches: caches.as_ptr(),
-        name: name.as_ptr(),
-        vendor_name: kept(&device.vendor).as_ptr(),
-        product_name: product.as_ptr(),
+        name: kept(architecture.unwrap_or(name)).as_ptr(),
+        vendor_name: kept(vendor).as_ptr(),
+        product_name: kept(name).as_ptr(),
         model_name: c"".as_ptr(),
         node_id: place as u32,
         logical_node_id: place as i32,

@@ -4,7 +4,7 @@
 //! kernel, and the answer is what the enabled groups of the kernel's context need. For groups of a device that count all the time it
 //! reads the device at a period that ends when a group is read.
 
-use super::groups::{EventGroup, Group, Mode, Table, table};
+use super::groups::{ChosenSets, EventGroup, Group, Mode, Table, table};
 use crate::result::{Answer, CUptiResult};
 use gputrail_abi::counting::{CounterSetHandle, Counts, Engine, Way, Ways, instance, name_of};
 use gputrail_abi::lock;
@@ -12,7 +12,7 @@ use gputrail_record::{AgentId, ContextId, CounterInvalid, CounterValue, KernelDi
 use gputrail_tool::counting::CounterSet;
 use gputrail_tool::{self as tool, Status};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The groups as those for whom gputrail counts.
 #[derive(Clone)]
@@ -150,10 +150,7 @@ impl Plan {
     }
 
     /// Has the engine count so, and returns the counters of each kernel. If they cannot be counted, the engine goes on.
-    fn apply(
-        &self,
-        engine: &mut Engine<Groups>,
-    ) -> Answer<HashMap<(AgentId, ContextId), Arc<CounterSet>>> {
+    fn apply(&self, engine: &mut Engine<Groups>) -> Answer<ChosenSets> {
         let before = engine.ways();
         engine.change(&self.ways).map_err(failed)?;
         // A device that is read at a period takes no counters of kernels: the sets come after the change.
@@ -163,7 +160,7 @@ impl Plan {
     }
 
     /// The counters of each kernel.
-    fn sets(&self) -> Answer<HashMap<(AgentId, ContextId), Arc<CounterSet>>> {
+    fn sets(&self) -> Answer<ChosenSets> {
         let mut sets = HashMap::new();
         for (of, names, is_replaying) in &self.kernels {
             let set = CounterSet::of_each_instance(of.0, names).map_err(failed)?;
@@ -174,6 +171,14 @@ impl Plan {
         }
         Ok(sets)
     }
+}
+
+/// Has kernels counted with these sets from now on.
+fn choose(mut table: MutexGuard<'_, Table>, sets: ChosenSets) {
+    let before = std::mem::replace(&mut table.chosen, sets);
+    drop(table);
+    // Outside of the lock: dropping sets calls the library.
+    drop(before);
 }
 
 /// Enables groups, whose values are 0 then.
@@ -192,18 +197,14 @@ pub fn enable(handles: &[EventGroup]) -> Answer {
     let sets = plan.apply(&mut engine)?;
     // What was counted before is not theirs.
     let _ = engine.flush();
-    let before = {
-        let mut table = table();
-        for handle in handles {
-            if let Ok(group) = table.group(*handle) {
-                group.clear();
-                group.is_enabled = true;
-            }
+    let mut table = table();
+    for handle in handles {
+        if let Ok(group) = table.group(*handle) {
+            group.clear();
+            group.is_enabled = true;
         }
-        std::mem::replace(&mut table.chosen, sets)
-    };
-    // Outside of the lock: dropping sets calls the library.
-    drop(before);
+    }
+    choose(table, sets);
     Ok(())
 }
 
@@ -216,8 +217,7 @@ pub fn disable(change: impl FnOnce(&mut Table) -> Answer) -> Answer {
         Plan::new(&table, |_, group| group.is_enabled)?
     };
     let sets = plan.sets()?;
-    let before = std::mem::replace(&mut table().chosen, sets);
-    drop(before);
+    choose(table(), sets);
     if plan.ways.is_empty() {
         engine.stop();
         table().calls.clear();
@@ -237,19 +237,11 @@ pub fn change(context: ContextId, change: impl FnOnce(&mut super::groups::Manner
         (before, Plan::new(&table, |_, group| group.is_enabled))
     };
     let changed = plan.and_then(|plan| plan.apply(&mut engine));
-    let mut table = table();
-    match changed {
-        Ok(sets) => {
-            let before = std::mem::replace(&mut table.chosen, sets);
-            drop(table);
-            drop(before);
-            Ok(())
-        }
-        Err(error) => {
-            table.manners.insert(context, before);
-            Err(error)
-        }
-    }
+    let sets = changed.inspect_err(|_| {
+        table().manners.insert(context, before);
+    })?;
+    choose(table(), sets);
+    Ok(())
 }
 
 /// Has groups that count all the time have what has been counted until now. Within a callback, they have what was counted
@@ -263,12 +255,10 @@ pub fn finish() {
     let mut engine = lock(&ENGINE);
     engine.stop();
     let mut table = table();
-    let chosen = std::mem::take(&mut table.chosen);
     table.groups.clear();
     table.calls.clear();
     table.manners.clear();
-    drop(table);
-    drop(chosen);
+    choose(table, ChosenSets::new());
 }
 
 /// Whether the events of a context are set up to be counted: the program has chosen how, or has enabled some.

@@ -155,13 +155,15 @@ impl Group {
     }
 }
 
+/// The counters of kernels, by their device and context.
+pub type ChosenSets = HashMap<(AgentId, ContextId), Arc<CounterSet>>;
+
 /// All groups, and how contexts count.
 #[derive(Default)]
 pub struct Table {
     pub groups: BTreeMap<usize, Group>,
     pub manners: HashMap<ContextId, Manner>,
-    /// What is counted of kernels, by their device and context.
-    pub chosen: HashMap<(AgentId, ContextId), Arc<CounterSet>>,
+    pub chosen: ChosenSets,
     /// The contexts of calls, with the number of their kernels that are being counted: values have the call alone.
     pub calls: HashMap<CorrelationId, (ContextId, u32)>,
     made: usize,

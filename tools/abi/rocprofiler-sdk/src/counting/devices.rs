@@ -148,20 +148,20 @@ impl Devices {
         }
     }
 
+    /// The agents of which something is counted.
+    fn counted(&self) -> Vec<AgentId> {
+        let agents = lock(&self.agents);
+        let counted = agents.iter().filter(|one| one.config.is_some());
+        counted.map(|one| one.agent).collect()
+    }
+
     /// Whether an agent is counted by another context.
     fn is_elsewhere(&self) -> bool {
-        let own: Vec<AgentId> = {
-            let agents = lock(&self.agents);
-            let counted = agents.iter().filter(|one| one.config.is_some());
-            counted.map(|one| one.agent).collect()
-        };
+        let own = self.counted();
         let others = lock(&DEVICES).clone();
-        let mut others = others.iter().filter(|one| one.context != self.context);
-        others.any(|other| {
-            let agents = lock(&other.agents);
-            let mut counted = agents.iter().filter(|one| one.config.is_some());
-            counted.any(|one| own.contains(&one.agent))
-        })
+        let others = others.iter().filter(|one| one.context != self.context);
+        let mut elsewhere = others.flat_map(|other| other.counted());
+        elsewhere.any(|agent| own.contains(&agent))
     }
 
     fn forget(&self) {
