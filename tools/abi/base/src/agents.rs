@@ -26,3 +26,22 @@ pub fn any<T, E>(list: impl Fn() -> Result<Vec<T>, E>) -> Result<Vec<T>, E> {
     let found = sought(|| Ok(Some(list()?).filter(|all| !all.is_empty())));
     Ok(found?.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_device_that_is_not_known_is_looked_for_twice() {
+        let looked = Cell::new(0);
+        let look = || {
+            looked.set(looked.get() + 1);
+            Ok::<_, ()>((looked.get() == 2).then_some("found"))
+        };
+        assert_eq!(sought(look), Ok(Some("found")));
+        assert_eq!(any(|| Ok::<_, ()>(vec![1])), Ok(vec![1]));
+        assert_eq!(any(|| Ok::<_, ()>(Vec::<u8>::new())), Ok(vec![]));
+        assert_eq!(sought(|| Err::<Option<u8>, _>("failed")), Err("failed"));
+    }
+}

@@ -197,16 +197,21 @@ impl Pool {
         Ok(())
     }
 
+    /// Changes the state of an entry, if it is `from`.
+    fn turn(&self, place: usize, from: Stage, to: Stage) -> bool {
+        let mut stages = lock(&self.stages);
+        let is_it = stages[place] == from;
+        if is_it {
+            stages[place] = to;
+        }
+        is_it
+    }
+
     /// The kernel of an entry has ended.
     pub fn ended(&self, place: usize) {
-        {
-            let mut stages = lock(&self.stages);
-            if stages[place] != Stage::Fetched {
-                return;
-            }
-            stages[place] = Stage::Completed;
+        if self.turn(place, Stage::Fetched, Stage::Completed) {
+            self.handle(place);
         }
-        self.handle(place);
     }
 
     /// Calls the handler for an entry whose kernel has ended.
@@ -215,12 +220,8 @@ impl Pool {
             return;
         };
         let entry = self.entry(place);
-        {
-            let mut stages = lock(&self.stages);
-            if stages[place] != Stage::Completed {
-                return;
-            }
-            stages[place] = Stage::Handled;
+        if !self.turn(place, Stage::Completed, Stage::Handled) {
+            return;
         }
         let is_done = {
             let _within = within::enter();
@@ -228,16 +229,8 @@ impl Pool {
             let call = || unsafe { handler(&raw const entry, self.arg.0) };
             callee("rocprofiler_pool_open", handler as *const ()).call(call)
         };
-        let is_kept = {
-            let mut stages = lock(&self.stages);
-            // The handler may have released it, and it may have been fetched again.
-            let is_kept = stages[place] == Stage::Handled;
-            if is_kept {
-                stages[place] = Stage::Completed;
-            }
-            is_kept
-        };
-        if is_done && is_kept {
+        // The handler may have released it, and it may have been fetched again.
+        if self.turn(place, Stage::Handled, Stage::Completed) && is_done {
             // Nothing runs in it.
             let _ = self.empty(place);
         }

@@ -1,4 +1,14 @@
 //! Counters, as the libraries look at them that translate them.
+//!
+//! | a library has | here |
+//! |---|---|
+//! | counters and metrics of devices | [`counters`]; [`define`] adds metrics |
+//! | counters that are chosen for each kernel (event groups of a context, dispatch counting, callbacks on dispatches) | [`Engine`], [`Way::Kernels`] |
+//! | counters of devices all the time (event groups of a device, device counting) | [`Engine`], [`Way::Always`] |
+//! | values | [`name_of`] the counter, number of the [`instance`] |
+//!
+//! Sums between a start and a stop, pools of entries and sessions of passes are gputrail's own
+//! ([`gputrail_tool::counting`]).
 
 mod engine;
 

@@ -20,32 +20,23 @@ pub type EventGroup = *mut c_void;
 pub const INVALID: u64 = u64::MAX - 1;
 
 /// When the groups of a context count.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// All the time: values add up until they are read.
     Continuous,
     /// Each kernel of the context from 0.
+    #[default]
     Kernel,
 }
 
 /// How a context counts.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 pub struct Manner {
     pub mode: Mode,
     /// Whether a kernel runs as many times as its events need.
     pub is_replaying: bool,
     /// Whether the program has set the mode.
     pub was_set: bool,
-}
-
-impl Default for Manner {
-    fn default() -> Manner {
-        Manner {
-            mode: Mode::Kernel,
-            is_replaying: false,
-            was_set: false,
-        }
-    }
 }
 
 /// The extent of what a group counts (`CUpti_EventProfilingScope`).
