@@ -230,11 +230,17 @@ impl Conversion {
             OutputFormat::CompressedPerfetto if self.copies_packets() => {
                 return self.copy_packets(CompressedGroups::new(out));
             }
-            OutputFormat::CompressedPerfetto => {
+            OutputFormat::CompressedPerfetto if self.inputs.has_threads() => {
                 // Compression takes as long as all the rest.
                 return behind::pass_on(CompressedGroups::new(out), |out| {
                     self.pass_on(&mut Exporter::new(out))
                 });
+            }
+            OutputFormat::CompressedPerfetto => {
+                let mut out = CompressedGroups::new(out);
+                let outcome = self.pass_on(&mut Exporter::new(&mut out))?;
+                out.flush()?;
+                return Ok(outcome);
             }
             _ => {}
         }

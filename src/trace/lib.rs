@@ -1,5 +1,6 @@
 //! Traces: the joined model of a recording, its producers, and its Perfetto form.
 
+pub mod ahead;
 mod arguments;
 pub mod capture;
 mod directory;

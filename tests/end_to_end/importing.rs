@@ -534,3 +534,92 @@ fn work_that_stands_in_slices_is_work() {
     let summary = summary.text();
     assert!(summary.contains("scale"), "{summary}");
 }
+
+/// The bytes of all files in a folder, or of one file.
+fn bytes(path: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    if path.is_file() {
+        return vec![(String::new(), fs::read(path).expect("an output"))];
+    }
+    let entries = fs::read_dir(path).expect("an output");
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.expect("a file"))
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, fs::read(entry.path()).expect("a file"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn any_number_of_threads_makes_the_same_bytes() {
+    needs!(any_number_of_threads_makes_the_same_bytes: Need::Program("python3"));
+    let dir = TestDir::new();
+    let data = |name: &str| repository("tests/data").join(name);
+    let mut inputs: Vec<_> = [
+        "ascend",
+        "rocprofv3",
+        "nsys/report.json",
+        "nsys/report.arrow",
+        "nsys/report_pqtdir",
+        "nvprof/trace.csv",
+        "rocprof/results.csv",
+        "rocprof/lists",
+        "damaged/late-times.json",
+        "damaged/no-comma.json",
+    ]
+    .map(data)
+    .into();
+    for file in fs::read_dir(data("kineto")).expect("files") {
+        let file = file.expect("a file").path();
+        inputs.extend(
+            file.extension()
+                .is_some_and(|end| end == "gz")
+                .then_some(file),
+        );
+    }
+    for statements in ["nvprof/profile.sql", "rocprof/results.sql"] {
+        let database = dir.join(&(statements.replace('/', "-") + ".db"));
+        let mut python = Command::new("python3");
+        python.arg(repository("tests/import/databases.py"));
+        well(python.arg(&database).arg(data(statements)));
+        inputs.push(database);
+    }
+    // Some MB, in several batches and for databases in runs of a temporary file.
+    let mut python = Command::new("python3");
+    python.arg(repository("benches/make_tables.py"));
+    well(python.arg("4").arg(dir.join("made")));
+    inputs.extend(["made/csv", "made/report.sqlite"].map(|name| dir.join(name)));
+    let all = [
+        &["-o", "out.pftrace"][..],
+        &["--compress", "-o", "out.pftrace"],
+        &["-o", "out.json"],
+        &["--format", "csv", "-o", "out"],
+    ];
+    for input in inputs {
+        let is_large = input.extension().is_some_and(|end| end == "gz");
+        for options in if is_large { &all[..1] } else { &all } {
+            let output = dir.join(options[options.len() - 1]);
+            let convert = |jobs: &str| {
+                let mut command = dir.gputrail(["convert", "--jobs", jobs]);
+                let ended = run(command.args(*options).arg(&input));
+                let made = bytes(&output);
+                if output.is_dir() {
+                    fs::remove_dir_all(&output).expect("a folder");
+                } else {
+                    fs::remove_file(&output).expect("a file");
+                }
+                (ended.code(), ended.stderr, made)
+            };
+            let (one, several) = (convert("1"), convert("3"));
+            let input = input.display();
+            assert_eq!(
+                (one.0, &one.1),
+                (several.0, &several.1),
+                "{input} {options:?}"
+            );
+            assert!(one.2 == several.2, "{input} {options:?}");
+        }
+    }
+}

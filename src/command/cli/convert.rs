@@ -28,7 +28,8 @@ pub struct Convert {
     #[arg(long, conflicts_with = "output")]
     pub dry_run: bool,
 
-    /// How many inputs are read at the same time [default: the number of processors]
+    /// How many inputs are read at the same time [default: the number of processors]. With more than one, the steps of each have
+    /// threads of their own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub jobs: Option<u32>,
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::sqlite::Database;
 use super::table_source::TableSource;
 use super::{InputFile, InputFormat, Report, nsys, nvprof, rocprof, rocprofv3, rpd};
+use crate::import::Allowance;
 use gputrail_trace::model::{Consumer, TraceHeader};
 
 /// Most tables that the description of an unknown database names.
@@ -70,11 +71,11 @@ fn log_beside(source: &InputFile) -> Option<PathBuf> {
     [log, beside.into()].into_iter().find(is_filled)
 }
 
-/// Passes on the databases of a recording in a format, as [`recognise`] says. Sorting takes about `budget` bytes of memory.
+/// Passes on the databases of a recording in a format, as [`recognise`] says. Sorting takes the memory of `allowance`.
 pub(super) fn read(
     format: InputFormat,
     sources: &[InputFile],
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
@@ -86,7 +87,7 @@ pub(super) fn read(
                 if let Some(damage) = database.schema_damage() {
                     report.damage(source.name(), damage);
                 }
-                databases.push((source, database));
+                databases.push((source, database.with_threads(allowance.has_threads)));
             }
             Err(damage) => {
                 report.finding(source.name(), None, damage.found, damage.expected);
@@ -104,20 +105,20 @@ pub(super) fn read(
             consumer.finish()
         }
         (InputFormat::Rpd, [(source, database), ..]) => {
-            rpd::read(source, database, budget, consumer, report)
+            rpd::read(source, database, allowance, consumer, report)
         }
         (InputFormat::RocprofDatabase, [(source, database), ..]) => {
-            rocprof::read_database(source, database, budget, consumer, report)
+            rocprof::read_database(source, database, allowance, consumer, report)
         }
         (InputFormat::Nvprof, [(source, database), ..]) => {
-            nvprof::read_database(source, database, budget, consumer, report)
+            nvprof::read_database(source, database, allowance, consumer, report)
         }
         (InputFormat::Rocpd, databases) => {
-            rocprofv3::read_rocpd(databases, budget, consumer, report)
+            rocprofv3::read_rocpd(databases, allowance, consumer, report)
         }
         (_, [(source, database), ..]) => {
             let export = (database as &dyn TableSource, "Nsight Systems SQLite export");
-            nsys::read(source, export, budget, consumer, report)
+            nsys::read(source, export, allowance, consumer, report)
         }
     }
 }

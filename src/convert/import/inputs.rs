@@ -18,6 +18,7 @@ use gputrail_trace::capture::{Captures, Options};
 use gputrail_trace::model::TraceHeader;
 use gputrail_trace::model::{Consumer, Producer};
 use gputrail_trace::perfetto::reader::TraceReplay;
+use gputrail_trace::sorter::Sorter;
 
 /// Input that cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +60,22 @@ fn supported() -> String {
 /// Memory for sorting, of all recordings that are read at the same time.
 const SORTING: usize = 128 << 20;
 
+/// What the reader of a recording may use.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Allowance {
+    /// Memory for sorting, in bytes.
+    pub memory: usize,
+    /// Whether its steps have threads of their own.
+    pub has_threads: bool,
+}
+
+impl Allowance {
+    /// A sorter with a part of the memory: `share` of `whole`.
+    pub fn sorter(self, share: usize, whole: usize) -> Sorter {
+        Sorter::with_threads(self.memory / whole * share, self.has_threads)
+    }
+}
+
 /// Files that belong together: one run in one format.
 #[derive(Clone, Debug)]
 pub struct Recording {
@@ -88,7 +105,7 @@ impl Recording {
     /// Passes the recording to `consumer`.
     fn produce(
         &self,
-        (options, budget): (&Options, usize),
+        (options, allowance): (&Options, Allowance),
         consumer: &mut dyn Consumer,
         report: &mut Report,
     ) -> io::Result<()> {
@@ -97,45 +114,49 @@ impl Recording {
             InputFormat::Perfetto => perfetto(&self.sources[0], consumer, report),
             InputFormat::ChromeTrace => chrome::read(
                 (Some(&self.sources[0]), &self.sources[1..]),
-                budget,
+                allowance,
                 consumer,
                 report,
             ),
             InputFormat::AscendKernels => {
-                chrome::read((None, &self.sources), budget, consumer, report)
+                chrome::read((None, &self.sources), allowance, consumer, report)
             }
             InputFormat::ClPerfMarker => clperfmarker::read(&self.sources[0], consumer, report),
-            InputFormat::RocprofCsv => rocprofv3::read_csv(&self.sources, budget, consumer, report),
+            InputFormat::RocprofCsv => {
+                rocprofv3::read_csv(&self.sources, allowance, consumer, report)
+            }
             InputFormat::RocprofJson => {
-                rocprofv3::read_json(&self.sources, budget, consumer, report)
+                rocprofv3::read_json(&self.sources, allowance, consumer, report)
             }
             InputFormat::Rocpd
             | InputFormat::Rpd
             | InputFormat::NsightSystems
             | InputFormat::RocprofDatabase
             | InputFormat::Nvprof => {
-                databases(self.format, &self.sources, budget, consumer, report)
+                databases(self.format, &self.sources, allowance, consumer, report)
             }
             InputFormat::RocprofTable => {
-                rocprof::read_table(&self.sources[0], budget, consumer, report)
+                rocprof::read_table(&self.sources[0], allowance, consumer, report)
             }
             InputFormat::RocprofEvents => {
-                rocprof::read_events(&self.sources[0], budget, consumer, report)
+                rocprof::read_events(&self.sources[0], allowance, consumer, report)
             }
-            InputFormat::Roctracer => rocprof::read_lists(&self.sources, budget, consumer, report),
+            InputFormat::Roctracer => {
+                rocprof::read_lists(&self.sources, allowance, consumer, report)
+            }
             InputFormat::NsightParquet => {
-                nsys::read_parquet(&self.sources, budget, consumer, report)
+                nsys::read_parquet(&self.sources, allowance, consumer, report)
             }
             InputFormat::NsightArrow | InputFormat::NsightArrowTable => {
-                nsys::read_arrow(&self.sources, budget, consumer, report)
+                nsys::read_arrow(&self.sources, allowance, consumer, report)
             }
             InputFormat::NsightJson => {
-                nsys::read_json_lines(&self.sources[0], budget, consumer, report)
+                nsys::read_json_lines(&self.sources[0], allowance, consumer, report)
             }
             InputFormat::NvprofCsv => {
-                nvprof::read_trace(&self.sources[0], budget, consumer, report)
+                nvprof::read_trace(&self.sources[0], allowance, consumer, report)
             }
-            InputFormat::XPlane => xplane::read(&self.sources[0], budget, consumer, report),
+            InputFormat::XPlane => xplane::read(&self.sources[0], allowance, consumer, report),
         }
     }
 }
@@ -244,9 +265,15 @@ impl Inputs {
     }
 
     /// How many recordings are read at the same time, at most; the number of processors if it is not set. Memory for sorting
-    /// is divided among them.
+    /// is divided among them. With more than one, the steps of each have threads of their own. The stream is the same with any
+    /// number.
     pub fn with_jobs(self, jobs: usize) -> Inputs {
         Inputs { jobs, ..self }
+    }
+
+    /// Whether the steps of a recording have threads of their own.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.jobs > 1
     }
 
     /// Whether the clocks of ranks are aligned by the collective operations that they share; they are if this is not set.
@@ -416,13 +443,16 @@ impl Producer for &Inputs {
             report.finding(path, None, found.clone(), supported());
         }
         let jobs = self.jobs.clamp(1, self.recordings.len().max(1));
-        let budget = SORTING / jobs;
+        let allowance = Allowance {
+            memory: SORTING / jobs,
+            has_threads: self.has_threads(),
+        };
         let (joined, reports) = parallel::pass_on(
             &self.recordings,
             Joined::new(consumer).aligning(self.aligns),
             jobs,
             |recording, consumer, report| {
-                recording.produce((&self.options, budget), consumer, report)?;
+                recording.produce((&self.options, allowance), consumer, report)?;
                 for source in &recording.sources {
                     source.progress().store(source.length(), Ordering::Relaxed);
                 }

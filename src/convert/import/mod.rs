@@ -81,6 +81,7 @@ mod tables;
 mod xplane;
 
 pub use format::InputFormat;
+use inputs::Allowance;
 pub use inputs::{Inputs, OpenError, Recording};
 pub use progress::ReadProgress;
 pub use proton_tree::{ProtonNode, ProtonTree};

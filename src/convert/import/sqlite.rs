@@ -8,8 +8,10 @@
 use std::cell::{Cell, OnceCell};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -19,7 +21,11 @@ use rusqlite::{Connection, OpenFlags};
 use super::row::{Damage, Row, RowField};
 use super::table_source::{Damages, EachRow, TableInfo, TableSource};
 use gputrail_record::count;
+use gputrail_trace::ahead::{Batch, BatchSender, ahead};
 
+/// Most rows of a batch, and the bytes of texts beyond which it has no further row.
+const BATCH: usize = 1 << 10;
+const BATCH_BYTES: usize = 1 << 17;
 /// Bytes of the longest value.
 const MAX_VALUE: i32 = 64 << 20;
 /// Bytes that a row takes at least: its length, its id and its header.
@@ -30,7 +36,8 @@ const STEPS_PER_BYTE: u64 = 64;
 
 /// A database.
 pub(super) struct Database {
-    connection: Connection,
+    connection: Mutex<Connection>,
+    has_threads: bool,
     tables: Vec<TableInfo>,
     /// Descriptions of tables that are damaged.
     lost_tables: Cell<u64>,
@@ -61,11 +68,20 @@ impl Database {
         Database::with(connection, length)
     }
 
+    /// Sets whether rows are read ahead on another thread.
+    pub fn with_threads(self, has_threads: bool) -> Database {
+        Database {
+            has_threads,
+            ..self
+        }
+    }
+
     /// The database of a connection, whose file has `length` bytes.
     pub fn with(mut connection: Connection, length: u64) -> Result<Database, Damage> {
         secure(&mut connection, length).map_err(|error| sqlite(&error))?;
         let mut database = Database {
-            connection,
+            connection: Mutex::new(connection),
+            has_threads: false,
             tables: Vec::new(),
             lost_tables: Cell::default(),
             max_rows: length / MIN_ROW + 1,
@@ -77,7 +93,8 @@ impl Database {
 
     fn schema(&self) -> rusqlite::Result<Vec<TableInfo>> {
         let sql = "SELECT type, name, sql FROM sqlite_master";
-        let mut statement = self.connection.prepare(sql)?;
+        let connection = lock(&self.connection);
+        let mut statement = connection.prepare(sql)?;
         let mut rows = statement.query([])?;
         let mut tables = Vec::new();
         while let Some(row) = rows.next()? {
@@ -103,21 +120,10 @@ impl Database {
             }
         }
         let table = |name: String| {
-            let columns = self.columns(&name)?;
+            let columns = columns(&connection, &name)?;
             Ok(TableInfo { name, columns })
         };
         tables.into_iter().map(table).collect()
-    }
-
-    fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
-        let sql = format!("PRAGMA table_info({})", quoted(table));
-        let mut statement = self.connection.prepare(&sql)?;
-        let mut rows = statement.query([])?;
-        let mut columns = Vec::new();
-        while let Some(row) = rows.next()? {
-            columns.extend(row.get_ref(1)?.as_str().ok().map(str::to_owned));
-        }
-        Ok(columns)
     }
 
     /// Damage of the description of the tables: what they hold is not known.
@@ -169,50 +175,61 @@ impl Database {
         mut each: impl FnMut(&SqlRow<'_>),
     ) -> Result<(), String> {
         let names = table.own(columns);
-        let expression = |name: &&str| {
-            if table.has(name) {
-                quoted(name)
-            } else {
-                "NULL".to_owned()
-            }
-        };
-        let expressions: Vec<String> = names.iter().map(expression).collect();
-        let sql = match &expressions[..] {
-            [] => format!("SELECT 1 FROM {}", quoted(&table.name)),
-            _ => format!(
-                "SELECT {} FROM {}",
-                expressions.join(", "),
-                quoted(&table.name)
-            ),
-        };
-        let failed = |error: rusqlite::Error| error.to_string();
-        let mut statement = self.connection.prepare(&sql).map_err(failed)?;
-        let mut rows = statement.query([]).map_err(failed)?;
-        let mut text = 0;
+        let places: Vec<Option<usize>> = names
+            .iter()
+            .scan(0, |next, name| {
+                let is_there = table.has(name);
+                *next += usize::from(is_there);
+                Some(is_there.then(|| *next - 1))
+            })
+            .collect();
         let mut repaired = Vec::new();
         repaired.resize_with(columns.len(), OnceCell::new);
-        while let Some(row) = rows.next().map_err(failed)? {
-            walked.rows += 1;
-            for place in 0..columns.len() {
-                text += match row.get_ref(place).map_err(failed)? {
-                    ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len() as u64,
-                    _ => 0,
-                };
+        let mut take = |batch: &mut RowBatch| {
+            for row in 0..batch.rows {
+                walked.rows += 1;
+                each(&SqlRow {
+                    batch,
+                    row,
+                    places: &places,
+                    columns: &names,
+                    table: &table.name,
+                    number: walked.rows,
+                    repaired: &repaired,
+                });
+                let texts = repaired.iter_mut().filter_map(OnceCell::take);
+                walked.repaired += texts.count() as u64;
             }
-            if walked.rows > self.max_rows || text > self.max_text {
-                return Err("more than the file has room for: it is damaged".to_owned());
-            }
-            each(&SqlRow {
-                row,
-                columns: &names,
-                table: &table.name,
-                number: walked.rows,
-                repaired: &repaired,
+        };
+        let own = names.iter().filter(|name| table.has(name));
+        let own: Vec<String> = own.map(|name| quoted(name)).collect();
+        let sql = match &own[..] {
+            [] => format!("SELECT 1 FROM {}", quoted(&table.name)),
+            _ => format!("SELECT {} FROM {}", own.join(", "), quoted(&table.name)),
+        };
+        let most = (self.max_rows, self.max_text);
+        let connection = &self.connection;
+        if !self.has_threads {
+            let connection = lock(connection);
+            return read_rows(&connection, (&sql, own.len()), most, |batch| {
+                take(batch);
+                batch.clear();
+                Ok(())
             });
-            let texts = repaired.iter_mut().filter_map(OnceCell::take);
-            walked.repaired += texts.count() as u64;
         }
-        Ok(())
+        let read = |sender: &mut BatchSender<RowBatch>| {
+            let connection = lock(connection);
+            let send = |batch: &mut RowBatch| {
+                let sent = sender.send(batch);
+                sent.map_err(|error| error.to_string())
+            };
+            Ok(read_rows(&connection, (&sql, own.len()), most, send))
+        };
+        let taken = ahead(read, |batch| {
+            take(batch);
+            Ok(())
+        });
+        taken.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     /// The number of rows of a table, as far as they can be read.
@@ -235,6 +252,18 @@ impl TableSource for Database {
     fn count(&self, table: &TableInfo) -> u64 {
         Database::count(self, table)
     }
+}
+
+/// The names of the columns of a table.
+fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let sql = format!("PRAGMA table_info({})", quoted(table));
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut columns = Vec::new();
+    while let Some(row) = rows.next()? {
+        columns.extend(row.get_ref(1)?.as_str().ok().map(str::to_owned));
+    }
+    Ok(columns)
 }
 
 /// Rows of a table that were read, and their repaired texts.
@@ -284,9 +313,108 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// Passes the rows of a query on to `send`, in batches, of which it empties each. The query has `columns`; those of a count have
+/// none.
+fn read_rows(
+    connection: &Connection,
+    (sql, columns): (&str, usize),
+    (max_rows, max_text): (u64, u64),
+    mut send: impl FnMut(&mut RowBatch) -> Result<(), String>,
+) -> Result<(), String> {
+    let failed = |error: rusqlite::Error| error.to_string();
+    let mut statement = connection.prepare(sql).map_err(failed)?;
+    let mut rows = statement.query([]).map_err(failed)?;
+    let (mut count, mut bytes) = (0, 0);
+    let mut batch = RowBatch::default();
+    batch.columns = columns;
+    let read = loop {
+        let row = match rows.next() {
+            Ok(Some(row)) => row,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(failed(error)),
+        };
+        let before = batch.bytes.len();
+        if let Err(error) = batch.add(row) {
+            break Err(failed(error));
+        }
+        count += 1;
+        bytes += (batch.bytes.len() - before) as u64;
+        if count > max_rows || bytes > max_text {
+            batch.remove_last();
+            break Err("more than the file has room for: it is damaged".to_owned());
+        }
+        if batch.rows >= BATCH || batch.bytes.len() >= BATCH_BYTES {
+            send(&mut batch)?;
+            batch.columns = columns;
+        }
+    };
+    send(&mut batch)?;
+    read
+}
+
+/// Rows that were read.
+#[derive(Default)]
+struct RowBatch {
+    rows: usize,
+    /// The number of values of each row.
+    columns: usize,
+    values: Vec<StoredField>,
+    /// Texts and bytes.
+    bytes: Vec<u8>,
+}
+
+/// A value, of which texts and bytes are a part of the batch's.
+enum StoredField {
+    Null,
+    Int(i64),
+    Real(f64),
+    Text(Range<usize>),
+    Bytes(Range<usize>),
+}
+
+impl Batch for RowBatch {
+    fn clear(&mut self) {
+        self.rows = 0;
+        self.values.clear();
+        self.bytes.clear();
+    }
+}
+
+impl RowBatch {
+    fn add(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<()> {
+        for place in 0..self.columns {
+            let value = match row.get_ref(place)? {
+                ValueRef::Null => StoredField::Null,
+                ValueRef::Integer(value) => StoredField::Int(value),
+                ValueRef::Real(value) => StoredField::Real(value),
+                ValueRef::Text(text) => StoredField::Text(self.keep(text)),
+                ValueRef::Blob(bytes) => StoredField::Bytes(self.keep(bytes)),
+            };
+            self.values.push(value);
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> Range<usize> {
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        begin..self.bytes.len()
+    }
+
+    fn remove_last(&mut self) {
+        self.rows -= 1;
+        self.values.truncate(self.rows * self.columns);
+    }
+}
+
 /// A row of a table.
 struct SqlRow<'r> {
-    row: &'r rusqlite::Row<'r>,
+    batch: &'r RowBatch,
+    /// Its place in the batch.
+    row: usize,
+    /// For each column, its place in the batch's rows; none if the table lacks it.
+    places: &'r [Option<usize>],
     columns: &'r [&'r str],
     table: &'r str,
     number: u64,
@@ -296,18 +424,24 @@ struct SqlRow<'r> {
 
 impl Row for SqlRow<'_> {
     fn field(&self, place: usize) -> RowField<'_> {
-        match self.row.get_ref(place).unwrap_or(ValueRef::Null) {
-            ValueRef::Null => RowField::Null,
-            ValueRef::Integer(value) => RowField::Int(value),
-            ValueRef::Real(value) => RowField::Real(value),
-            ValueRef::Text(text) => match std::str::from_utf8(text) {
-                Ok(text) => RowField::Text(text),
-                Err(_) => {
-                    let repaired = || String::from_utf8_lossy(text).into_owned();
-                    RowField::Text(self.repaired[place].get_or_init(repaired))
+        let Some(own) = self.places.get(place).copied().flatten() else {
+            return RowField::Null;
+        };
+        match &self.batch.values[self.row * self.batch.columns + own] {
+            StoredField::Null => RowField::Null,
+            StoredField::Int(value) => RowField::Int(*value),
+            StoredField::Real(value) => RowField::Real(*value),
+            StoredField::Text(text) => {
+                let text = &self.batch.bytes[text.clone()];
+                match std::str::from_utf8(text) {
+                    Ok(text) => RowField::Text(text),
+                    Err(_) => {
+                        let repaired = || String::from_utf8_lossy(text).into_owned();
+                        RowField::Text(self.repaired[place].get_or_init(repaired))
+                    }
                 }
-            },
-            ValueRef::Blob(bytes) => RowField::Bytes(bytes),
+            }
+            StoredField::Bytes(bytes) => RowField::Bytes(&self.batch.bytes[bytes.clone()]),
         }
     }
 
@@ -318,4 +452,9 @@ impl Row for SqlRow<'_> {
     fn position(&self) -> (Option<u64>, String) {
         (None, format!("row {} of {}", self.number, self.table))
     }
+}
+
+/// The connection, which one thread uses at a time.
+fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }

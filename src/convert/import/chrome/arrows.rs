@@ -20,7 +20,6 @@ use super::ids::Id;
 use super::record::{NONE, RecordHead, StoredKind, flag};
 use gputrail_record::number_map::NumberMap;
 use gputrail_trace::model::{FlowId, FlowPoint};
-use gputrail_trace::sorter::Sorter;
 
 /// Most ids of arrows.
 const MAX_FLOWS: usize = 1 << 20;
@@ -114,7 +113,7 @@ pub(super) fn find(collected: &mut Collected<'_>) -> io::Result<Arrows> {
     if !collected.has_arrows && !has_loose {
         return Ok(Arrows::default());
     }
-    let mut events = mem::replace(&mut collected.events, Sorter::new(0));
+    let mut events = mem::take(&mut collected.events);
     let mut finder = ArrowFinder::new(collected);
     let mut ordinal = 0;
     events.pass(|(time, _), bytes| {

@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
-use serde_json::value::RawValue;
-
-use super::arguments::SEPARATOR;
+use super::arguments::{StoredArguments, number_of_value};
 use super::categories::{GRAPH, is_beside_work, is_call, is_operator, is_work};
 use super::correlations::Correlations;
 use super::decimal::{self, Decimal};
@@ -22,9 +20,9 @@ use super::reworded::{self, Rewording, WriterState};
 use super::scan::ScanVisitor;
 use super::strings::Strings;
 use crate::export::chrome::DERIVED;
-use crate::import::Report;
 use crate::import::shared::Operations;
-use gputrail_trace::model::LATEST;
+use crate::import::{Allowance, Report};
+use gputrail_trace::model::{LATEST, Value};
 use gputrail_trace::sorter::{SortKey, Sorter};
 
 /// Most lanes; further ones are put together.
@@ -116,6 +114,8 @@ pub(super) struct Collected<'a> {
     pub has_derived: bool,
     /// Buffer for arguments that are made of fields.
     extra: String,
+    /// Buffer for the arguments of an event.
+    arguments: StoredArguments,
 }
 
 /// A set of numbers that a file chooses.
@@ -135,22 +135,23 @@ fn microseconds(raw: &str) -> Option<Decimal> {
     decimal::microseconds(raw).or_else(|| decimal::microseconds(text(raw).trim()))
 }
 
-fn place(args: &str) -> WorkPlace {
-    let mut place = WorkPlace::default();
-    super::arguments::each(args, |name, value: &RawValue| match name {
-        "correlation" => place.correlation = super::arguments::number(value),
-        "stream" => place.has_stream = true,
-        "device" => {
-            place.has_stream = true;
-            place.device = super::arguments::number(value);
+impl WorkPlace {
+    /// Looks at an argument.
+    fn look(&mut self, name: &str, value: Value<'_>) {
+        match name {
+            "correlation" => self.correlation = number_of_value(value),
+            "stream" => self.has_stream = true,
+            "device" => {
+                self.has_stream = true;
+                self.device = number_of_value(value);
+            }
+            _ => {}
         }
-        _ => {}
-    });
-    place
+    }
 }
 
 impl<'a> Collected<'a> {
-    pub fn new(file: &'a Path, budget: usize, report: &'a mut Report) -> Collected<'a> {
+    pub fn new(file: &'a Path, allowance: Allowance, report: &'a mut Report) -> Collected<'a> {
         let mut strings = Strings::default();
         // No name, and no category.
         strings.number("");
@@ -158,8 +159,8 @@ impl<'a> Collected<'a> {
             file,
             report,
             strings,
-            events: Sorter::new(budget / 4 * 3),
-            pairs: Sorter::new(budget / 4),
+            events: allowance.sorter(3, 4),
+            pairs: allowance.sorter(1, 4),
             lane_numbers: HashMap::from_iter([(LaneKey::Rest, 0)]),
             lanes: vec![LaneKey::Rest],
             processes: BTreeMap::new(),
@@ -184,6 +185,7 @@ impl<'a> Collected<'a> {
             has_hip: false,
             has_derived: false,
             extra: String::new(),
+            arguments: StoredArguments::default(),
         }
     }
 
@@ -260,9 +262,23 @@ impl<'a> Collected<'a> {
         &mut self,
         to_pairs: bool,
         key: SortKey,
-        mut head: RecordHead,
+        head: RecordHead,
         name: &str,
         args: &[&str],
+    ) -> io::Result<()> {
+        self.arguments.clear();
+        args.iter()
+            .for_each(|args| self.arguments.add(args, |_, _| {}));
+        self.add_stored(to_pairs, key, head, name)
+    }
+
+    /// As [`Collected::add`], with the arguments that are stored.
+    fn add_stored(
+        &mut self,
+        to_pairs: bool,
+        key: SortKey,
+        mut head: RecordHead,
+        name: &str,
     ) -> io::Result<()> {
         let length = name_length(name);
         let mut own: [&[u8]; 2] = [&[], &[]];
@@ -273,19 +289,14 @@ impl<'a> Collected<'a> {
                 own = [&length, name.as_bytes()];
             }
         }
-        let [first, second] = [0, 1].map(|place| args.get(place).map_or("", |args| args));
-        let between: &[u8] = if second.is_empty() {
-            b""
-        } else {
-            &[SEPARATOR as u8]
-        };
+        let [counts, values, texts] = self.arguments.parts();
         let parts = [
             bytemuck::bytes_of(&head),
             own[0],
             own[1],
-            first.as_bytes(),
-            between,
-            second.as_bytes(),
+            counts,
+            values,
+            texts,
         ];
         if to_pairs {
             self.pairs.add(key, &parts)
@@ -349,11 +360,10 @@ impl<'a> Collected<'a> {
             }
         };
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
-        let known = if is_work(&category) {
-            place(args)
-        } else {
-            WorkPlace::default()
-        };
+        let mut known = WorkPlace::default();
+        self.arguments.clear();
+        self.arguments
+            .add(args, |name, value| known.look(name, value));
         // Proton writes neither processes nor arguments of devices.
         let is_of_device = known.has_stream || known.correlation.is_some() || event.pid.is_none();
         let is_work = is_of_device && is_work(&category);
@@ -395,9 +405,8 @@ impl<'a> Collected<'a> {
         } else if is_call(&category) {
             self.has_hip |= name.starts_with("hip");
             flags |= flag::CALL;
-            let correlation = place(args).correlation;
-            self.correlations.call(pid, correlation);
-            head.id = correlation.unwrap_or(NONE);
+            self.correlations.call(pid, known.correlation);
+            head.id = known.correlation.unwrap_or(NONE);
         }
         head.category = number;
         head.duration = duration;
@@ -407,7 +416,8 @@ impl<'a> Collected<'a> {
         let extra = self.extra(event, &fields);
         // Longer slices first, so that an outer one comes before those in it.
         let key = super::pairs::key(start, duration, 0);
-        self.add(false, key, head, &name, &[args, &extra])?;
+        self.arguments.add(&extra, |_, _| {});
+        self.add_stored(false, key, head, &name)?;
         self.extra = extra;
         self.bound_flow(start, head, event)?;
         if category == "cuda_profiler_range" {

@@ -11,7 +11,7 @@ use std::io;
 use std::mem;
 use std::path::Path;
 
-use super::arguments::{self, NamedValues, OwnedValue};
+use super::arguments;
 use super::arrows::Arrows;
 use super::ascend::COMMUNICATION;
 use super::categories::is_call;
@@ -25,10 +25,9 @@ use detail::Details;
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ArgumentType, CorrelationId, Domain, ExternalId, Nanos, OperationGroup};
 use gputrail_trace::model::{
-    Call, Consumer, CounterUnit, CounterValue, Function, Instant, Parameter, Slice, SliceEnd,
-    Stream, Track, TrackIndex, TrackKind, Value,
+    Call, Consumer, CounterUnit, CounterValue, EventArgument, Function, Instant, Parameter, Slice,
+    SliceEnd, Stream, Track, TrackIndex, TrackKind, Value,
 };
-use gputrail_trace::sorter::Sorter;
 use lane::{BegunSlice, DelayedSlice, SliceLane};
 use work::DeviceWork;
 
@@ -44,7 +43,7 @@ pub(super) fn emit(
     arrows: Arrows,
     consumer: &mut dyn Consumer,
 ) -> io::Result<()> {
-    let events = mem::replace(&mut collected.events, Sorter::new(0));
+    let events = mem::take(&mut collected.events);
     let stream = Stream::new(consumer);
     let (stream, declared) = declare::declare(source, &mut collected, stream)?;
     let Collected {
@@ -300,24 +299,23 @@ impl Emitter<'_> {
             _ => Some(self.declared.time(held.end)),
         };
         let mut list = Vec::new();
-        arguments::parse(record.args, &mut list);
+        arguments::read(record.args, &mut list);
         let category = self.strings.text(record.head.category);
         let thread = self.declared.thread(number);
         if let Some((process, thread)) = thread
             && (is_call(category) || !held.submitted.is_empty() || !held.waited.is_empty())
         {
             let mut correlation = None;
-            list.retain(|(name, value)| match (&**name, value) {
-                ("correlation", OwnedValue::Plain(Value::Uint(id))) => {
-                    correlation = Some(*id);
+            list.retain(|argument| match (argument.name, argument.value) {
+                ("correlation", Value::Uint(id)) => {
+                    correlation = Some(id);
                     false
                 }
                 _ => true,
             });
             let correlation = held.correlation.or(correlation);
             let function = self.function(record, &list);
-            let values = list.iter().map(|(_, value)| value.borrowed());
-            let values: Vec<Value<'_>> = values.collect();
+            let values: Vec<Value<'_>> = list.iter().map(|argument| argument.value).collect();
             self.stream.consumer.call(&Call {
                 process,
                 thread,
@@ -338,7 +336,6 @@ impl Emitter<'_> {
             return Ok(());
         }
         let name = name_of(&self.strings, record);
-        let arguments = arguments::borrowed(&list);
         self.stream.consumer.slice(&Slice {
             track,
             name,
@@ -347,17 +344,18 @@ impl Emitter<'_> {
             end,
             open,
             correlation: CorrelationId::NONE,
-            arguments: &arguments,
+            arguments: &list,
             flows: &held.flows,
         })
     }
 
     /// The place of a function in the list. Calls with other arguments are of another function.
-    fn function(&mut self, record: &EventRecord<'_>, list: &NamedValues<'_>) -> usize {
+    fn function(&mut self, record: &EventRecord<'_>, list: &[EventArgument<'_>]) -> usize {
         let mut hasher = self.functions.hasher().build_hasher();
         let own_name = record.own_name;
         (record.head.category, record.head.name, own_name).hash(&mut hasher);
-        list.iter().for_each(|(name, _)| name.hash(&mut hasher));
+        list.iter()
+            .for_each(|argument| argument.name.hash(&mut hasher));
         let key = hasher.finish();
         if let Some(place) = self.functions.get(&key) {
             return *place;
@@ -372,8 +370,8 @@ impl Emitter<'_> {
             group: OperationGroup::OTHER,
             parameters: list
                 .iter()
-                .map(|(name, _)| Parameter {
-                    name: (**name).into(),
+                .map(|argument| Parameter {
+                    name: argument.name.into(),
                     kind: ArgumentType::STRING,
                 })
                 .collect(),
@@ -401,16 +399,15 @@ impl Emitter<'_> {
             }
         };
         let mut list = Vec::new();
-        arguments::parse(record.args, &mut list);
+        arguments::read(record.args, &mut list);
         let name = name_of(&self.strings, &record);
-        let arguments = arguments::borrowed(&list);
         let time = self.declared.time(time);
         self.stream.consumer.instant(&Instant {
             track: self.lanes[number].rows[row].track,
             name,
             category: self.strings.text(record.head.category),
             time,
-            arguments: &arguments,
+            arguments: &list,
             flows: &[],
         })?;
         if name == "[memory]" && !self.has_derived {
@@ -420,12 +417,12 @@ impl Emitter<'_> {
     }
 
     /// The counters of a memory event of PyTorch.
-    fn memory(&mut self, number: usize, time: Nanos, list: &NamedValues<'_>) -> io::Result<()> {
+    fn memory(&mut self, number: usize, time: Nanos, list: &[EventArgument<'_>]) -> io::Result<()> {
         let whole = |wanted: &str| {
-            let found = list.iter().find(|(name, _)| name == wanted);
-            match found.map(|(_, value)| value) {
-                Some(OwnedValue::Plain(Value::Uint(value))) => i64::try_from(*value).ok(),
-                Some(OwnedValue::Plain(Value::Int(value))) => Some(*value),
+            let found = list.iter().find(|argument| argument.name == wanted);
+            match found?.value {
+                Value::Uint(value) => i64::try_from(value).ok(),
+                Value::Int(value) => Some(value),
                 _ => None,
             }
         };
@@ -482,7 +479,7 @@ impl Emitter<'_> {
     fn counter(&mut self, time: i64, record: EventRecord<'_>) -> io::Result<()> {
         let number = record.head.lane as usize;
         let mut list = Vec::new();
-        arguments::parse(record.args, &mut list);
+        arguments::read(record.args, &mut list);
         let name = name_of(&self.strings, &record).to_owned();
         let is_derived = record.head.has(flag::DERIVED);
         if is_derived && self.has_derived && name.is_empty() {
@@ -491,15 +488,19 @@ impl Emitter<'_> {
         }
         let single = list.len() == 1;
         let time = self.declared.time(time);
-        for (series, value) in &list {
+        for EventArgument {
+            name: series,
+            value,
+        } in list
+        {
             let known = match value {
-                OwnedValue::Plain(Value::Uint(value)) => Some(match i64::try_from(*value) {
+                Value::Uint(value) => Some(match i64::try_from(value) {
                     Ok(value) => CounterValue::Int(value),
-                    Err(_) => CounterValue::Double(*value as f64),
+                    Err(_) => CounterValue::Double(value as f64),
                 }),
-                OwnedValue::Plain(Value::Int(value)) => Some(CounterValue::Int(*value)),
-                OwnedValue::Plain(Value::Double(value)) => Some(CounterValue::Double(*value)),
-                OwnedValue::Text(text) => {
+                Value::Int(value) => Some(CounterValue::Int(value)),
+                Value::Double(value) => Some(CounterValue::Double(value)),
+                Value::Text(text) => {
                     let number = text.trim().parse::<f64>().ok();
                     let finite = number.filter(|number| number.is_finite());
                     finite.map(CounterValue::Double)

@@ -60,7 +60,76 @@ impl<'de: 'a, 'a> serde_core::Deserialize<'de> for FieldName<'a> {
     }
 }
 
+/// The number of the fields that every event may have.
+pub(super) const FIELDS: usize = 16;
+
 impl<'a> ChromeEvent<'a> {
+    /// The fields that every event may have, in the order of [`ChromeEvent::of_fields`].
+    pub(super) fn fields(&self) -> [Option<&'a str>; FIELDS] {
+        [
+            self.ph,
+            self.name,
+            self.cat,
+            self.pid,
+            self.tid,
+            self.ts,
+            self.dur,
+            self.args,
+            self.id,
+            self.id2,
+            self.scope,
+            self.bp,
+            self.s,
+            self.bind_id,
+            self.flow_in,
+            self.flow_out,
+        ]
+    }
+
+    /// An event of the fields that [`ChromeEvent::fields`] gives, and further ones.
+    pub(super) fn of_fields(
+        fields: [Option<&'a str>; FIELDS],
+        further: Vec<(Cow<'a, str>, &'a str)>,
+    ) -> ChromeEvent<'a> {
+        let [
+            ph,
+            name,
+            cat,
+            pid,
+            tid,
+            ts,
+            dur,
+            args,
+            id,
+            id2,
+            scope,
+            bp,
+            s,
+            bind_id,
+            flow_in,
+            flow_out,
+        ] = fields;
+        ChromeEvent {
+            ph,
+            name,
+            cat,
+            pid,
+            tid,
+            ts,
+            dur,
+            args,
+            id,
+            id2,
+            scope,
+            bp,
+            s,
+            bind_id,
+            flow_in,
+            flow_out,
+            further,
+        }
+    }
+
     /// Where the value of the field `name` belongs, if it is one of those that every event may have.
     fn place(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
         Some(match name {

@@ -56,6 +56,7 @@
 pub(super) mod arguments;
 mod arrows;
 mod ascend;
+mod batches;
 mod categories;
 mod collect;
 mod correlations;
@@ -80,7 +81,7 @@ mod xpu;
 
 use std::io;
 
-use super::{InputFile, Report};
+use super::{Allowance, InputFile, Report};
 use collect::Collected;
 use event::ChromeEvent;
 use gputrail_trace::model::Consumer;
@@ -89,19 +90,22 @@ use scan::ScanVisitor;
 pub(super) use kernel_details::is_table as is_kernel_table;
 
 /// Passes the events of a file, with what tables of kernels say of them, to `consumer`; without such a file, the rows of the
-/// tables. Sorting takes about `budget` bytes of memory.
+/// tables.
 pub(super) fn read(
     (trace, tables): (Option<&InputFile>, &[InputFile]),
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
     let Some(source) = trace.or(tables.first()) else {
         return Ok(());
     };
-    let mut collected = Collected::new(source.name(), budget, report);
+    let mut collected = Collected::new(source.name(), allowance, report);
     if let Some(trace) = trace {
-        collected.is_whole = scan::scan(trace.reader()?, &mut collected)?;
+        collected.is_whole = match allowance.has_threads {
+            true => batches::scan_ahead(trace.reader()?, &mut collected)?,
+            false => scan::scan(trace.reader()?, &mut collected)?,
+        };
         collected.end_parts();
     }
     for table in tables {

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::arguments::SEPARATOR;
 use super::collect::Collected;
 use super::record::{EventRecord, NONE, RecordHead, StoredKind, flag};
-use gputrail_trace::sorter::{SortKey, Sorter};
+use gputrail_trace::sorter::SortKey;
 
 /// Most slices that are open at a time; further ones stay without an end.
 const MAX_OPEN: usize = 1 << 20;
@@ -27,7 +26,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
     if collected.pairs.is_empty() {
         return Ok(());
     }
-    let pairs = std::mem::replace(&mut collected.pairs, Sorter::new(0));
+    let pairs = std::mem::take(&mut collected.pairs);
     let mut stacks: HashMap<NestingScope, Vec<UnendedSlice>> = HashMap::new();
     let mut count = 0;
     pairs.drain(|(time, _), bytes| {
@@ -73,7 +72,7 @@ pub(super) fn join(collected: &mut Collected<'_>) -> io::Result<()> {
                     stacks.remove(&scope);
                 }
                 let duration = time.abs_diff(open.start);
-                add(collected, &open, (duration, depth), record.args.as_bytes())
+                add(collected, &open, (duration, depth), record.args)
             }
             _ => {
                 let mut head = head.with_kind(StoredKind::Instant);
@@ -117,12 +116,7 @@ fn add(
         duration,
         ..open.head
     };
-    let between: &[u8] = if args.is_empty() {
-        b""
-    } else {
-        &[SEPARATOR as u8]
-    };
-    let parts = [bytemuck::bytes_of(&head), &open.rest, between, args];
+    let parts = [bytemuck::bytes_of(&head), &open.rest, args];
     let key = key(open.start, duration, depth);
     collected.events.add(key, &parts)
 }

@@ -1,4 +1,4 @@
-//! Events as they are sorted: fixed fields, a name that has no number, and arguments as JSON.
+//! Events as they are sorted: fixed fields, a name that has no number, and [stored arguments](super::arguments).
 
 use bytemuck::{Pod, Zeroable};
 
@@ -141,8 +141,8 @@ pub(super) struct EventRecord<'a> {
     pub head: RecordHead,
     /// The name, if it has no number.
     pub own_name: &'a str,
-    /// Arguments: JSON objects one behind the other.
-    pub args: &'a str,
+    /// Blocks of arguments.
+    pub args: &'a [u8],
 }
 
 /// The bytes in front of a name that stands in the record.
@@ -161,11 +161,10 @@ impl<'a> EventRecord<'a> {
             let length = u32::from_le_bytes(length.try_into().expect("4 bytes"));
             (own_name, rest) = behind.split_at(length as usize);
         }
-        let text = |bytes| std::str::from_utf8(bytes).expect("it was written from a text");
         EventRecord {
             head,
-            own_name: text(own_name),
-            args: text(rest),
+            own_name: std::str::from_utf8(own_name).expect("it was written from a text"),
+            args: rest,
         }
     }
 }

@@ -24,6 +24,11 @@ const MAX_REPAIR: usize = 1 << 20;
 
 /// Takes what a file holds.
 pub(in crate::import) trait ScanVisitor {
+    /// The fields of the events that follow are parts of `text`.
+    fn piece(&mut self, text: &str) -> io::Result<()> {
+        let _ = text;
+        Ok(())
+    }
     /// An event at `offset`.
     fn event(&mut self, offset: u64, event: &ChromeEvent<'_>) -> io::Result<()>;
     /// A field beside the events: its name and its JSON.
@@ -358,6 +363,9 @@ impl<R: BufRead> ChromeScanner<R> {
             let mut stream = serde_json::Deserializer::from_str(&text[at..]).into_iter();
             match stream.next() {
                 Some(Ok(event)) if !is_document(&event) => {
+                    if done == 0 {
+                        visitor.piece(text)?;
+                    }
                     visitor.event(begin + at as u64, &event)?;
                     done = at + stream.byte_offset();
                 }
@@ -377,6 +385,8 @@ impl<R: BufRead> ChromeScanner<R> {
                 Ok(length) => {
                     let is_document = !self.is_inside && event.as_ref().is_some_and(is_document);
                     if let Some(event) = event.filter(|_| !is_document) {
+                        // What has been parsed is a text.
+                        visitor.piece(std::str::from_utf8(&rest[..length]).unwrap_or_default())?;
                         visitor.event(self.position(), &event)?;
                     }
                     if !is_document {
@@ -432,6 +442,7 @@ impl<R: BufRead> ChromeScanner<R> {
                 let offset = self.position();
                 let found = format!("{found}; repaired");
                 visitor.damage(offset + error as u64, found, EXPECTED);
+                visitor.piece(&repaired)?;
                 visitor.event(offset, &event)?;
                 self.window.at += length;
                 return Ok(());

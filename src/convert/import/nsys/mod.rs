@@ -29,7 +29,9 @@ use super::row::{Damage, ParsedField, Row, rows};
 use super::table_source::{TableInfo, TableSource};
 use super::tables::{AgentHandle, AgentRow, ProcessHandle, ProcessRow, Tables, TextHandle};
 use super::{InputFile, Report};
+use crate::import::Allowance;
 use gputrail_record::Nanos;
+use gputrail_record::number_map::NumberMap;
 use gputrail_trace::model::{Agent, Consumer};
 
 pub(super) use arrow_tables::{is_export as is_arrow, is_stream as is_arrow_stream};
@@ -61,14 +63,14 @@ pub(super) fn is_export(database: &dyn TableSource) -> bool {
 /// Passes an export to JSON lines on.
 pub(super) fn read_json_lines(
     source: &InputFile,
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
     let (tables, damages) = json_lines::LineTables::open(source)?;
     damages.report(source.name(), report);
     let export = (&tables as &dyn TableSource, "Nsight Systems JSON lines");
-    read(source, export, budget, consumer, report)
+    read(source, export, allowance, consumer, report)
 }
 
 /// Whether a Parquet file is a table of an export: the table of texts lies beside it.
@@ -84,7 +86,7 @@ pub(super) fn is_arrow_table(path: &Path) -> bool {
 /// Passes files of Arrow on: one with all tables, or those of a folder.
 pub(super) fn read_arrow(
     sources: &[InputFile],
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
@@ -96,14 +98,14 @@ pub(super) fn read_arrow(
         return Ok(());
     };
     let export = (&tables as &dyn TableSource, "Nsight Systems Arrow export");
-    read(first, export, budget, consumer, report)
+    read(first, export, allowance, consumer, report)
 }
 
 /// Passes the Parquet files of a folder on.
 #[cfg(feature = "parquet")]
 pub(super) fn read_parquet(
     sources: &[InputFile],
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
@@ -119,7 +121,7 @@ pub(super) fn read_parquet(
         report.finding(first.name(), None, "a part of an export", expected);
     }
     let export = (&tables as &dyn TableSource, "Nsight Systems Parquet export");
-    read(first, export, budget, consumer, report)
+    read(first, export, allowance, consumer, report)
 }
 
 /// Parquet files cannot be read.
@@ -142,11 +144,11 @@ pub(super) fn read_parquet(
 pub(super) fn read(
     source: &InputFile,
     (database, format): (&dyn TableSource, &str),
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let mut tables = Tables::new(budget);
+    let mut tables = Tables::new(allowance);
     let format = ("format".to_owned(), format.to_owned());
     tables.attributes.push(format);
     Export::new(source.name(), database, &mut tables, report).read();
@@ -235,15 +237,15 @@ struct Export<'e> {
     report: &'e mut Report,
     /// The start of the session in the clock of the trace, which is added to times.
     start: i64,
-    texts: HashMap<i64, TextHandle>,
+    texts: NumberMap<i64, TextHandle>,
     /// By the bits of a global id that are of the process.
-    processes: HashMap<u64, ProcessHandle>,
+    processes: NumberMap<u64, ProcessHandle>,
     /// By the numbers of devices in the system.
-    agents: HashMap<i64, AgentHandle>,
+    agents: NumberMap<i64, AgentHandle>,
     /// The number in the system of each device of a process.
-    devices: HashMap<(u32, i64), i64>,
+    devices: NumberMap<(u32, i64), i64>,
     /// Names of streams, by process, context and number.
-    streams: HashMap<(u32, i64, i64), String>,
+    streams: NumberMap<(u32, i64, i64), String>,
     /// Labels of enumerations.
     labels: HashMap<(&'static str, i64), String>,
     /// Tables that have been read.
@@ -274,11 +276,11 @@ impl<'e> Export<'e> {
             tables,
             report,
             start: UNKNOWN_START,
-            texts: HashMap::new(),
-            processes: HashMap::new(),
-            agents: HashMap::new(),
-            devices: HashMap::new(),
-            streams: HashMap::new(),
+            texts: NumberMap::default(),
+            processes: NumberMap::default(),
+            agents: NumberMap::default(),
+            devices: NumberMap::default(),
+            streams: NumberMap::default(),
             labels: HashMap::new(),
             done: HashSet::new(),
         }

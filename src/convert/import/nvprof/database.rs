@@ -18,7 +18,7 @@ use crate::import::tables::{
     AgentHandle, AgentRow, ArgumentValue, HostKind, HostLane, HostRow, NO_END, ProcessHandle,
     ProcessRow, StageHandle, Tables, TextHandle,
 };
-use crate::import::{InputFile, Report};
+use crate::import::{Allowance, InputFile, Report};
 use gputrail_record::{Domain, Nanos};
 use gputrail_trace::capture::short_name;
 use gputrail_trace::model::{Agent, Consumer};
@@ -151,14 +151,14 @@ pub(super) fn bytes_of(field: RowField<'_>) -> &[u8] {
 pub(in crate::import) fn read(
     source: &InputFile,
     database: &Database,
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
     let mut nvprof = Nvprof {
         file: source.name(),
         database,
-        tables: Tables::new(budget),
+        tables: Tables::new(allowance),
         report,
         texts: HashMap::new(),
         processes: HashMap::new(),

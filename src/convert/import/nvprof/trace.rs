@@ -15,7 +15,7 @@ use crate::import::tables::{
     AgentHandle, AgentRow, ArgumentValue, HostKind, HostLane, HostRow, ProcessHandle, ProcessRow,
     QueueRow, Tables, TextHandle, WorkRow, api_of_function,
 };
-use crate::import::{InputFile, Report};
+use crate::import::{Allowance, InputFile, Report};
 use gputrail_record::{Domain, TransferKind};
 use gputrail_trace::capture::short_name;
 use gputrail_trace::model::{Agent, Consumer, Launch, Resources, WorkKind};
@@ -81,13 +81,13 @@ fn is_header(line: &[u8]) -> bool {
 /// Passes a list on.
 pub(in crate::import) fn read(
     source: &InputFile,
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
     let mut lines = source.reader()?;
     let mut before = Preamble::default();
-    let mut tables = Tables::new(budget);
+    let mut tables = Tables::new(allowance);
     if let Some(header) = before.read(&mut lines)? {
         let pid = before.pid.unwrap_or(1);
         let process = tables.process(ProcessRow {

@@ -5,7 +5,7 @@ use std::io;
 use super::records::{CALL, KERNEL, MARKER, OPERATION, OperationTable, Records};
 use crate::import::row::{Damage, Row};
 use crate::import::sqlite::Database;
-use crate::import::{InputFile, Report};
+use crate::import::{Allowance, InputFile, Report};
 use gputrail_record::Domain;
 use gputrail_trace::model::Consumer;
 
@@ -22,11 +22,11 @@ pub(in crate::import) fn is_rocprof(database: &Database) -> bool {
 pub(in crate::import) fn read(
     source: &InputFile,
     database: &Database,
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let mut records = Records::new(source.name(), budget, report);
+    let mut records = Records::new(source.name(), allowance, report);
     records.set_format("rocprof database");
     let operations = database.table("OPS");
     let has_operations = operations.is_some_and(|table| database.count(table) > 0);

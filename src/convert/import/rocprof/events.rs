@@ -16,7 +16,7 @@ use crate::import::chrome::arguments::each;
 use crate::import::chrome::event::{ChromeEvent, text};
 use crate::import::chrome::scan::{ScanVisitor, scan};
 use crate::import::row::{Damage, Row, RowField};
-use crate::import::{InputFile, Report};
+use crate::import::{Allowance, InputFile, Report};
 use gputrail_record::Domain;
 use gputrail_trace::model::Consumer;
 
@@ -43,13 +43,13 @@ pub(in crate::import) fn is_events(head: &[u8]) -> bool {
 /// Passes a file on.
 pub(in crate::import) fn read(
     source: &InputFile,
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
     let mut arrows = Arrows::default();
     scan(source.reader()?, &mut arrows)?;
-    let mut records = Records::new(source.name(), budget, report);
+    let mut records = Records::new(source.name(), allowance, report);
     records.set_format("rocprof JSON");
     let mut reader = EventReader {
         records,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use crate::import::Allowance;
 use crate::import::Report;
 use crate::import::demangle::demangled;
 use crate::import::row::{Damage, Row, RowField, rows};
@@ -128,12 +129,12 @@ pub(super) struct Records<'r> {
 }
 
 impl<'r> Records<'r> {
-    /// A recording whose rows are sorted in `budget` bytes.
-    pub fn new(file: &'r Path, budget: usize, report: &'r mut Report) -> Records<'r> {
+    /// A recording whose rows are sorted in the memory of `allowance`.
+    pub fn new(file: &'r Path, allowance: Allowance, report: &'r mut Report) -> Records<'r> {
         Records {
             file,
             report,
-            tables: Tables::new(budget),
+            tables: Tables::new(allowance),
             processes: HashMap::new(),
             agents: HashMap::new(),
             kernels: HashMap::new(),

@@ -5,7 +5,7 @@ use std::io;
 use super::records::{KERNEL, Records};
 use crate::import::csv::{Csv, CsvRow};
 use crate::import::row::{Row, RowField};
-use crate::import::{InputFile, Report};
+use crate::import::{Allowance, InputFile, Report};
 use gputrail_trace::model::Consumer;
 
 /// Whether a file that begins so is a table of kernels.
@@ -25,11 +25,11 @@ pub(in crate::import) fn is_table(head: &[u8]) -> bool {
 /// Passes a table on.
 pub(in crate::import) fn read(
     source: &InputFile,
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let mut records = Records::new(source.name(), budget, report);
+    let mut records = Records::new(source.name(), allowance, report);
     records.set_format("rocprof CSV");
     let mut csv = Csv::open(source.reader()?)?;
     let places = csv.places(KERNEL);

@@ -16,7 +16,7 @@ use std::io::{self, BufRead, Read};
 use super::records::{CALL, MARKER, OPERATION, OperationTable, Records};
 use crate::import::row::{Damage, Row, RowField};
 use crate::import::tables::TextHandle;
-use crate::import::{InputFile, Report};
+use crate::import::{Allowance, InputFile, Report};
 use gputrail_record::Domain;
 use gputrail_trace::model::Consumer;
 
@@ -216,14 +216,14 @@ struct Lists {
 /// Passes the lists of a folder on.
 pub(in crate::import) fn read(
     sources: &[InputFile],
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
     let Some(first) = sources.first() else {
         return Ok(());
     };
-    let mut records = Records::new(first.name(), budget, report);
+    let mut records = Records::new(first.name(), allowance, report);
     records.set_format("roctracer text");
     let mut lists = Lists::default();
     let mut sorted: Vec<&InputFile> = sources.iter().collect();

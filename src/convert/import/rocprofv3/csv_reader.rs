@@ -9,7 +9,7 @@ use std::path::Path;
 use super::reader::{ProcessFiles, RecordingFile, RecordingReader};
 use super::table::RocprofTable;
 use crate::import::csv::{Csv, CsvRow};
-use crate::import::{InputFile, Report};
+use crate::import::{Allowance, InputFile, Report};
 use gputrail_trace::model::Consumer;
 
 /// Words that the names of tables begin with.
@@ -49,7 +49,7 @@ fn group_of(file: &Path) -> ProcessFiles {
 /// Passes the tables of `sources` on.
 pub(in crate::import) fn read(
     sources: &[InputFile],
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
@@ -83,7 +83,7 @@ pub(in crate::import) fn read(
         [_] => folder,
         _ => folder.parent().unwrap_or(folder),
     };
-    let mut reader = RecordingReader::new(folder, budget, report);
+    let mut reader = RecordingReader::new(folder, allowance, report);
     for (path, table, csv) in files {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let file = RecordingFile {

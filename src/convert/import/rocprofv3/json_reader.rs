@@ -14,7 +14,7 @@ use super::reader::{RecordingFile, RecordingReader};
 use super::table::RocprofTable;
 use crate::import::row::{Row, RowField};
 use crate::import::tables::ProcessHandle;
-use crate::import::{InputFile, Report};
+use crate::import::{Allowance, InputFile, Report};
 use gputrail_record::{HardwareId, Snapshot};
 use gputrail_trace::model::Consumer;
 
@@ -37,12 +37,12 @@ pub(in crate::import) fn is_json(head: &[u8]) -> bool {
 /// Passes the files of a run on.
 pub(in crate::import) fn read(
     sources: &[InputFile],
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
     let path = sources.first().map_or(Path::new(""), InputFile::name);
-    let mut reader = RecordingReader::new(path, budget, report);
+    let mut reader = RecordingReader::new(path, allowance, report);
     for source in sources {
         let mut lists = Lists {
             path: source.name(),

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::import::Allowance;
 use crate::import::Report;
 use crate::import::row::{Row, whole_number};
 use crate::import::tables::{
@@ -51,10 +52,14 @@ pub(super) struct RecordingReader<'r> {
 }
 
 impl<'r> RecordingReader<'r> {
-    /// A reader whose rows are sorted in `budget` bytes.
-    pub fn new(path: &'r Path, budget: usize, report: &'r mut Report) -> RecordingReader<'r> {
+    /// A reader whose rows are sorted in the memory of `allowance`.
+    pub fn new(
+        path: &'r Path,
+        allowance: Allowance,
+        report: &'r mut Report,
+    ) -> RecordingReader<'r> {
         RecordingReader {
-            tables: Tables::new(budget),
+            tables: Tables::new(allowance),
             report,
             path,
             processes: HashMap::new(),

@@ -18,7 +18,7 @@ use crate::import::tables::{
     HostKind, HostLane, HostRow, ProcessHandle, ProcessRow, QueueHandle, QueueRow, Tables,
     TextHandle, WorkRow,
 };
-use crate::import::{InputFile, Report};
+use crate::import::{Allowance, InputFile, Report};
 use gputrail_record::Domain;
 use gputrail_trace::model::{Agent, Consumer, Launch, Resources};
 
@@ -216,11 +216,11 @@ fn is_id(rest: &str) -> bool {
 /// Passes the databases of a run on.
 pub(in crate::import) fn read(
     sources: &[(&InputFile, Database)],
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
-    let mut tables = Tables::new(budget);
+    let mut tables = Tables::new(allowance);
     for (source, database) in sources {
         for run in runs(database).into_values() {
             RocpdRun {

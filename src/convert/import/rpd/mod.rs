@@ -22,6 +22,7 @@ use super::sqlite::Database;
 use super::table_source::TableInfo;
 use super::tables::{AgentHandle, ArgumentValue, ProcessHandle, ProcessRow, Tables, TextHandle};
 use super::{InputFile, Report};
+use crate::import::Allowance;
 use gputrail_trace::model::Consumer;
 
 rows! {
@@ -57,14 +58,14 @@ pub(super) fn is_rpd(database: &Database) -> bool {
 pub(super) fn read(
     source: &InputFile,
     database: &Database,
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
     let mut rpd = Rpd {
         file: source.name(),
         database,
-        tables: Tables::new(budget),
+        tables: Tables::new(allowance),
         report,
         machine_of: Strides::default(),
         device_api: DeviceApi::default(),

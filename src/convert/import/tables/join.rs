@@ -13,6 +13,7 @@ use super::{
     ArgumentRow, DispatchCounterRow, HostRow, LaneHandle, MemoryRow, ProcessHandle, QueueHandle,
     RowCounts, SampleRow, StageHandle, TextHandle, ValueRow, WorkRow,
 };
+use crate::import::Allowance;
 use gputrail_code::aggregate::WaveOutcome;
 use gputrail_trace::sorter::Sorter;
 
@@ -74,7 +75,7 @@ enum DispatchOrder {
 }
 
 /// The rows of a recording.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RecordingRows {
     by_dispatch: Sorter,
     by_correlation: Sorter,
@@ -91,13 +92,13 @@ pub(super) struct RecordingRows {
 }
 
 impl RecordingRows {
-    /// Rows that are sorted in `budget` bytes.
-    pub fn new(budget: usize) -> RecordingRows {
+    /// Rows that are sorted in the memory of `allowance`.
+    pub fn new(allowance: Allowance) -> RecordingRows {
         let sorter = |share| {
             if cfg!(test) {
-                Sorter::new(TEST_BUDGET)
+                Sorter::with_threads(TEST_BUDGET, allowance.has_threads)
             } else {
-                Sorter::new(budget / WHOLE * share)
+                allowance.sorter(share, WHOLE)
             }
         };
         let [by_dispatch, by_correlation, by_time, samples] = SHARES.map(sorter);
@@ -316,9 +317,8 @@ impl RecordingRows {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
-        let empty = || Sorter::new(0);
         let mut group = DispatchGroup::default();
-        std::mem::replace(&mut self.by_dispatch, empty()).drain(|(process, key), mut bytes| {
+        std::mem::take(&mut self.by_dispatch).drain(|(process, key), mut bytes| {
             let dispatch = (process, key >> 2);
             if group.dispatch != dispatch {
                 let ended = std::mem::take(&mut group);
@@ -339,17 +339,15 @@ impl RecordingRows {
             .into_iter()
             .try_for_each(|work| self.submitted(work))?;
         let mut group = CallGroup::default();
-        std::mem::replace(&mut self.by_correlation, empty()).drain(
-            |(process, key), mut bytes| {
-                let correlation = (process, key >> 1);
-                if group.correlation != correlation {
-                    let ended = std::mem::take(&mut group);
-                    group.correlation = correlation;
-                    ended.end(&mut self, counts)?;
-                }
-                group.add(&mut self, SorterEntry::unpack(&mut bytes), counts)
-            },
-        )?;
+        std::mem::take(&mut self.by_correlation).drain(|(process, key), mut bytes| {
+            let correlation = (process, key >> 1);
+            if group.correlation != correlation {
+                let ended = std::mem::take(&mut group);
+                group.correlation = correlation;
+                ended.end(&mut self, counts)?;
+            }
+            group.add(&mut self, SorterEntry::unpack(&mut bytes), counts)
+        })?;
         group.end(&mut self, counts)?;
         self.by_time
             .drain(|_, mut bytes| take(SorterEntry::unpack(&mut bytes), counts))?;

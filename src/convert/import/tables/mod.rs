@@ -18,6 +18,7 @@ mod texts;
 
 use std::collections::HashMap;
 
+use crate::import::Allowance;
 pub(crate) use allocation::AllocationRow;
 use gputrail_code::aggregate::WaveOutcome;
 use gputrail_record::{Domain, OperationGroup};
@@ -301,14 +302,14 @@ pub(crate) struct SampleRow {
 #[derive(Debug)]
 pub(crate) struct Unique<T> {
     all: Vec<T>,
-    places: HashMap<T, u32>,
+    places: HashMap<T, u32, foldhash::fast::RandomState>,
 }
 
 impl<T> Default for Unique<T> {
     fn default() -> Unique<T> {
         Unique {
             all: Vec::new(),
-            places: HashMap::new(),
+            places: HashMap::default(),
         }
     }
 }
@@ -382,8 +383,8 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Tables whose rows are sorted in `budget` bytes.
-    pub fn new(budget: usize) -> Tables {
+    /// Tables whose rows are sorted in the memory of `allowance`.
+    pub fn new(allowance: Allowance) -> Tables {
         Tables {
             header: TraceHeader::default(),
             attributes: Vec::new(),
@@ -399,7 +400,7 @@ impl Tables {
             counters: Unique::default(),
             places: Unique::default(),
             arguments: Vec::new(),
-            rows: RecordingRows::new(budget),
+            rows: RecordingRows::new(allowance),
             without_dispatch: 0,
         }
     }

@@ -156,7 +156,7 @@ impl Tables {
                 },
             )?;
         }
-        let rows = std::mem::replace(&mut self.rows, super::join::RecordingRows::new(0));
+        let rows = std::mem::take(&mut self.rows);
         let mut counts = RowCounts {
             without_dispatch: self.without_dispatch,
             ..RowCounts::default()

@@ -17,7 +17,7 @@ pub(crate) struct TextHandle(pub u32);
 #[derive(Debug)]
 pub(crate) struct TableTexts {
     all: Vec<Arc<str>>,
-    ids: HashMap<Arc<str>, TextHandle>,
+    ids: HashMap<Arc<str>, TextHandle, foldhash::fast::RandomState>,
 }
 
 impl Default for TableTexts {
@@ -25,7 +25,7 @@ impl Default for TableTexts {
         let empty: Arc<str> = "".into();
         TableTexts {
             all: vec![empty.clone()],
-            ids: HashMap::from([(empty, TextHandle::default())]),
+            ids: HashMap::from_iter([(empty, TextHandle::default())]),
         }
     }
 }

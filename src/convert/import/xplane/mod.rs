@@ -30,6 +30,7 @@ use std::sync::Arc;
 use super::format::split_message;
 use super::tables::{ArgumentValue, ProcessHandle, ProcessRow, Tables, TextHandle};
 use super::{Compression, InputFile, Report};
+use crate::import::Allowance;
 pub(super) use details::Details;
 use gputrail_record::Nanos;
 use gputrail_trace::model::Consumer;
@@ -129,7 +130,7 @@ pub(super) fn is_file(head: &[u8]) -> bool {
 /// Passes a file on.
 pub(super) fn read(
     source: &InputFile,
-    budget: usize,
+    allowance: Allowance,
     consumer: &mut dyn Consumer,
     report: &mut Report,
 ) -> io::Result<()> {
@@ -137,7 +138,7 @@ pub(super) fn read(
         Compression::None => Arc::new(source.file().try_clone()?),
         _ => Arc::new(unpacked(source, report)?),
     };
-    let mut space = Space::new(source.name(), MessageFile::new(file)?, budget, report);
+    let mut space = Space::new(source.name(), MessageFile::new(file)?, allowance, report);
     space.read()?;
     space.pass_on(consumer)
 }
@@ -222,8 +223,13 @@ struct Space<'r> {
 }
 
 impl<'r> Space<'r> {
-    fn new(name: &'r Path, file: MessageFile, budget: usize, report: &'r mut Report) -> Space<'r> {
-        let mut tables = Tables::new(budget);
+    fn new(
+        name: &'r Path,
+        file: MessageFile,
+        allowance: Allowance,
+        report: &'r mut Report,
+    ) -> Space<'r> {
+        let mut tables = Tables::new(allowance);
         let (each, once) = MAX_REPEATED;
         let repeatable = file.length.saturating_mul(each).saturating_add(once);
         Space {

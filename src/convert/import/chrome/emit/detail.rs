@@ -19,8 +19,8 @@ pub(super) struct Details<'a> {
 #[derive(Debug)]
 struct DetailRow {
     name: String,
-    /// Arguments as JSON.
-    args: String,
+    /// Blocks of arguments.
+    args: Vec<u8>,
     offset: u64,
     is_taken: bool,
 }
@@ -63,7 +63,7 @@ impl<'a> Details<'a> {
     }
 
     /// Calls `take` with the arguments of each row about what is called `name`, once.
-    pub fn take(&mut self, name: &str, mut take: impl FnMut(&str)) {
+    pub fn take(&mut self, name: &str, mut take: impl FnMut(&[u8])) {
         for row in &mut self.rows {
             if !row.is_taken && row.name == name {
                 row.is_taken = true;

@@ -1,6 +1,5 @@
 //! Lanes while their slices are passed on.
 
-use crate::import::chrome::arguments::SEPARATOR;
 use crate::import::chrome::record::{EventRecord, RecordHead};
 use gputrail_trace::model::{EventId, FlowPoint, TrackIndex};
 
@@ -47,7 +46,7 @@ pub(super) struct BegunSlice {
 #[derive(Debug, Default)]
 pub(super) struct HeldTexts {
     own_name: String,
-    args: String,
+    args: Vec<u8>,
 }
 
 impl HeldTexts {
@@ -56,13 +55,12 @@ impl HeldTexts {
         self.own_name.clear();
         self.own_name.push_str(record.own_name);
         self.args.clear();
-        self.args.push_str(record.args);
+        self.args.extend_from_slice(record.args);
     }
 
     /// Adds arguments.
-    pub fn add(&mut self, args: &str) {
-        self.args.push(SEPARATOR);
-        self.args.push_str(args);
+    pub fn add(&mut self, args: &[u8]) {
+        self.args.extend_from_slice(args);
     }
 
     /// The record with these texts.

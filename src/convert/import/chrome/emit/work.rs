@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 
 use super::Emitter;
-use crate::import::chrome::arguments::{self, NamedValues, OwnedValue, SEPARATOR};
+use crate::import::chrome::arguments;
 use crate::import::chrome::categories::GRAPH;
 use crate::import::chrome::decimal;
 use crate::import::chrome::record::{EventRecord, NONE, flag};
@@ -12,8 +12,8 @@ use crate::import::chrome::reworded::{QUEUE_NAME, QUEUED_AT, SUBMITTED_AT};
 use gputrail_record::number_map::NumberMap;
 use gputrail_record::{ContextId, CorrelationId, Nanos, ThreadId};
 use gputrail_trace::model::{
-    AgentIndex, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources, Stage, StageId, Value,
-    Work, WorkKind,
+    AgentIndex, EventArgument, EventId, Launch, ProcessIndex, Queue, QueueIndex, Resources, Stage,
+    StageId, Value, Work, WorkKind,
 };
 
 /// Most pieces of work that have a call and have not come, and most calls that may have launched graphs.
@@ -109,11 +109,11 @@ struct ModelArguments {
     unfinished: Option<String>,
 }
 
-fn signed(value: &OwnedValue<'_>) -> Option<i64> {
+fn signed(value: &Value<'_>) -> Option<i64> {
     match value {
-        OwnedValue::Plain(Value::Uint(number)) => i64::try_from(*number).ok(),
-        OwnedValue::Plain(Value::Int(number)) => Some(*number),
-        OwnedValue::Text(text) => match text.trim().strip_prefix("0x") {
+        Value::Uint(number) => i64::try_from(*number).ok(),
+        Value::Int(number) => Some(*number),
+        Value::Text(text) => match text.trim().strip_prefix("0x") {
             Some(digits) => i64::from_str_radix(digits, 16).ok(),
             None => text.trim().parse().ok(),
         },
@@ -121,8 +121,8 @@ fn signed(value: &OwnedValue<'_>) -> Option<i64> {
     }
 }
 
-fn sizes<T: TryFrom<u64> + Copy + Default>(value: &OwnedValue<'_>) -> Option<[T; 3]> {
-    let OwnedValue::Json(text) = value else {
+fn sizes<T: TryFrom<u64> + Copy + Default>(value: &Value<'_>) -> Option<[T; 3]> {
+    let Value::Json(text) = value else {
         return None;
     };
     let list: Vec<u64> = serde_json::from_str(text).ok()?;
@@ -138,13 +138,13 @@ fn sizes<T: TryFrom<u64> + Copy + Default>(value: &OwnedValue<'_>) -> Option<[T;
 
 impl ModelArguments {
     /// Takes known values out of `list`. Those that another form does not hold exactly stay.
-    fn take(list: &mut NamedValues<'_>) -> ModelArguments {
+    fn take(list: &mut Vec<EventArgument<'_>>) -> ModelArguments {
         let mut known = ModelArguments::default();
-        list.retain(|(name, value)| {
+        list.retain(|EventArgument { name, value }| {
             let number = signed(value);
             let unsigned = number.and_then(|number| u64::try_from(number).ok());
             let small = unsigned.and_then(|number| u32::try_from(number).ok());
-            match &**name {
+            match *name {
                 "correlation" => known.correlation = number.map_or(0, |number| number as u64),
                 "device" => known.device = number,
                 "stream" => known.stream = number,
@@ -158,18 +158,18 @@ impl ModelArguments {
                 "context" => known.context = unsigned.unwrap_or(0),
                 "graph id" => known.graph = unsigned.unwrap_or(0),
                 QUEUE_NAME => {
-                    if let OwnedValue::Text(name) = value {
+                    if let Value::Text(name) = value {
                         known.queue_name = Some(name.to_string());
                     }
                 }
                 "unfinished" => {
-                    if let OwnedValue::Text(why) = value {
+                    if let Value::Text(why) = value {
                         known.unfinished = Some(why.to_string());
                     }
                 }
                 _ => return true,
             }
-            let is_whole = match &**name {
+            let is_whole = match *name {
                 "registers per thread" => small.is_some(),
                 "bytes" => unsigned.is_some(),
                 "grid" => known.grid.is_some(),
@@ -186,13 +186,12 @@ impl ModelArguments {
     }
 
     /// Takes the times at which work that began at `start` was queued and submitted out of `list`, if they are in order.
-    fn queueing(list: &mut NamedValues<'_>, start: i64) -> (Option<i64>, Option<i64>) {
+    fn queueing(list: &mut Vec<EventArgument<'_>>, start: i64) -> (Option<i64>, Option<i64>) {
         let time = |wanted: &str| {
-            let found = list.iter().find(|(name, _)| name == wanted);
-            let (_, value) = found?;
-            let time = match value {
-                OwnedValue::Text(text) => decimal::microseconds(text),
-                OwnedValue::Plain(Value::Uint(whole)) => decimal::microseconds(&whole.to_string()),
+            let found = list.iter().find(|argument| argument.name == wanted);
+            let time = match found?.value {
+                Value::Text(text) => decimal::microseconds(text),
+                Value::Uint(whole) => decimal::microseconds(&whole.to_string()),
                 _ => None,
             };
             i64::try_from(time?.nanos).ok()
@@ -202,7 +201,7 @@ impl ModelArguments {
         if last > start || queued.is_some_and(|queued| queued > last) {
             return (None, None);
         }
-        list.retain(|(name, _)| match &**name {
+        list.retain(|argument| match argument.name {
             QUEUED_AT => queued.is_none(),
             SUBMITTED_AT => submitted.is_none(),
             _ => true,
@@ -232,12 +231,10 @@ impl Emitter<'_> {
         let number = record.head.lane as usize;
         let mut args = std::borrow::Cow::Borrowed(record.args);
         let name = super::name_of(&self.strings, &record);
-        self.details.take(name, |more| {
-            args.to_mut().push(SEPARATOR);
-            args.to_mut().push_str(more);
-        });
+        self.details
+            .take(name, |more| args.to_mut().extend_from_slice(more));
         let mut list = Vec::new();
-        arguments::parse(&args, &mut list);
+        arguments::read(&args, &mut list);
         let known = ModelArguments::take(&mut list);
         let (queued, submitted) = ModelArguments::queueing(&mut list, start);
         let kind = match self.strings.text(record.head.category) {
@@ -298,7 +295,6 @@ impl Emitter<'_> {
             (None, None) if record.head.has(flag::IMPOSSIBLE) => Some("its duration is impossible"),
             (None, None) => Some("the file has no duration"),
         };
-        let arguments = arguments::borrowed(&list);
         self.stream.consumer.work(&Work {
             process,
             thread: caller.map_or(ThreadId::NONE, |caller| caller.thread),
@@ -329,7 +325,7 @@ impl Emitter<'_> {
             status: 0,
             waits: &[],
             samples: None,
-            arguments: &arguments,
+            arguments: &list,
         })
     }
 
