@@ -42,7 +42,7 @@ use gputrail_abi::counting::{CounterSetHandle, Counts, Engine};
 use gputrail_abi::{Watch, kept, lock};
 use gputrail_record::{self as record, AgentId, Completion, KernelDispatch, KernelId, QueueId};
 use gputrail_tool::events::{kernel_dispatch, resource};
-use gputrail_tool::{self as tool, describe, kernel_name};
+use gputrail_tool::{self as tool, Callback, describe, kernel_name};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
@@ -157,33 +157,31 @@ impl Interception {
             let Some(this) = of.upgrade() else {
                 return;
             };
-            let operation = callback.operation();
-            if operation == kernel_dispatch::COMPLETE {
-                if let Some(completion) = callback.record::<Completion>() {
-                    flight::completed(completion);
+            match callback.operation() {
+                kernel_dispatch::COMPLETE => {
+                    if let Some(completion) = callback.record::<Completion>() {
+                        flight::completed(completion);
+                    }
                 }
-            } else if operation == kernel_dispatch::ENQUEUE {
-                // Its work is known at the exit.
-                let kernel = callback.record::<KernelDispatch>();
-                let kernel =
-                    kernel.filter(|kernel| !callback.is_enter() && kernel.work.id.is_some());
-                if let Some(kernel) = kernel {
-                    flight::enqueued(kernel.work.correlation, kernel.work.id);
+                kernel_dispatch::ENQUEUE => {
+                    // Its work is known at the exit.
+                    let kernel = callback.record::<KernelDispatch>();
+                    if let Some(KernelDispatch { work, .. }) = kernel
+                        && !callback.is_enter()
+                        && work.id.is_some()
+                    {
+                        flight::enqueued(work.correlation, work.id);
+                    }
                 }
-            } else if operation != resource::AGENT_KNOWN {
-                let callbacks = &this.callbacks;
-                let call = if operation == resource::QUEUE_CREATED {
-                    callbacks.create
-                } else {
-                    callbacks.destroy
-                };
-                if let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) {
-                    this.tell_of(queue, call);
+                resource::QUEUE_CREATED => this.tell_of(&callback, this.callbacks.create),
+                resource::QUEUE_DESTROYED => this.tell_of(&callback, this.callbacks.destroy),
+                _ => {
+                    if let Err(error) = this.count() {
+                        let failure = Failure::from(error);
+                        let text = format!("dispatches are not intercepted: {}", failure.text);
+                        errors::message(Failure::new(failure.status, text));
+                    }
                 }
-            } else if let Err(error) = this.count() {
-                let failure = Failure::from(error);
-                let text = format!("dispatches are not intercepted: {}", failure.text);
-                errors::message(Failure::new(failure.status, text));
             }
         })?;
         *lock(&self.watching) = Some(watch);
@@ -266,7 +264,10 @@ impl Interception {
     }
 
     /// Calls the program's callback for a queue that was created, or that is going to be destroyed.
-    fn tell_of(&self, queue: &record::Queue, call: QueueCallback) {
+    fn tell_of(&self, callback: &Callback<'_>, call: Option<QueueCallback>) {
+        let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) else {
+            return;
+        };
         if !is_on() {
             return;
         }
