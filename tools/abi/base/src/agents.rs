@@ -7,7 +7,7 @@ use gputrail_tool::find_agents;
 ///
 /// # Errors
 ///
-/// Those of `look`.
+/// An error of `look`.
 pub fn sought<T, E>(look: impl Fn() -> Result<Option<T>, E>) -> Result<Option<T>, E> {
     if let Some(found) = look()? {
         return Ok(Some(found));
@@ -21,7 +21,7 @@ pub fn sought<T, E>(look: impl Fn() -> Result<Option<T>, E>) -> Result<Option<T>
 ///
 /// # Errors
 ///
-/// Those of `list`.
+/// An error of `list`.
 pub fn any<T, E>(list: impl Fn() -> Result<Vec<T>, E>) -> Result<Vec<T>, E> {
     let found = sought(|| Ok(Some(list()?).filter(|all| !all.is_empty())));
     Ok(found?.unwrap_or_default())

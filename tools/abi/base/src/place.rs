@@ -10,9 +10,9 @@ pub struct Place<T>(NonNull<T>);
 /// The reason why an answer cannot be written to a place.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Misplaced {
-    /// It is null.
+    /// A null pointer.
     Null,
-    /// It is not aligned.
+    /// A misaligned pointer.
     Misaligned,
 }
 
@@ -30,7 +30,7 @@ impl<T> Place<T> {
     ///
     /// # Errors
     ///
-    /// It is null or misaligned.
+    /// The place is null or misaligned.
     ///
     /// # Safety
     ///

@@ -14,7 +14,7 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// There is no place for more.
+    /// gputrail has no place for more contexts or callbacks.
     pub fn new(
         operations: &[Operation],
         told: impl Fn(Callback<'_>) + Send + Sync + 'static,

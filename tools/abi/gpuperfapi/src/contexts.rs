@@ -101,7 +101,7 @@ pub fn close() -> Result<(), Failure> {
         failure.told_as(Status::SAMPLING_ALREADY_STARTED, Status::SAMPLING_NOT_ENDED)
     })?;
     let mut contexts = lock(&CONTEXTS);
-    // It is dropped with `opened`, outside of the lock.
+    // The context is dropped with `opened`, outside of the lock.
     contexts.selected = None;
     contexts
         .opened

@@ -1,6 +1,6 @@
-//! What counts for a library's program: a context of gputrail, on all devices for which it is wanted.
+//! An engine that counts for a library's program: a context of gputrail, on all devices for which that is wanted.
 //!
-//! It is made anew where more is to be counted. What is counted goes to the library. Devices that are counted all the time are read at
+//! The context is made anew where more is to be counted. Values go to the library. Devices that are counted all the time are read at
 //! periods that end when they are read.
 
 use super::{LONGEST_PERIOD, name_of};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// How a device is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// What is chosen for each kernel.
+    /// Counters that are chosen for each kernel.
     Kernels,
     /// These counters, all the time.
     Always(Vec<&'static str>),
@@ -89,7 +89,7 @@ impl<C: Counts> Engine<C> {
     ///
     /// # Errors
     ///
-    /// Those of counting. Then it counts as before.
+    /// An error of counting. Then it counts as before.
     pub fn count_kernels(&mut self) -> Result<(), Error> {
         let known = counting::agents()?.into_iter();
         self.change(&known.map(|agent| (agent, Way::Kernels)).collect())
@@ -99,7 +99,7 @@ impl<C: Counts> Engine<C> {
     ///
     /// # Errors
     ///
-    /// Those of counting. Then it counts as before.
+    /// An error of counting. Then it counts as before.
     pub fn change(&mut self, ways: &Ways) -> Result<(), Error> {
         if let Some((own, _)) = &self.counting {
             let serves = |(agent, way)| own.get(agent).is_some_and(|own: &Way| own.serves(way));
@@ -143,11 +143,11 @@ impl<C: Counts> Engine<C> {
         let reads = self.reads();
         let _ = self.flush();
         if let Some((_, context)) = self.counting.take() {
-            // It may have been given up, for want of places.
+            // The context may have been given up, for want of places.
             let _ = context.stop();
         }
         if reads && let Some(buffer) = &self.buffer {
-            // What it had counted when it stopped.
+            // Values of the last periods.
             let _ = buffer.flush();
         }
     }
@@ -211,7 +211,7 @@ fn buffer<C: Counts>(of: C) -> Result<Buffer, Error> {
     };
     Buffer::new(options, move |batch| {
         for record in batch.records() {
-            // Those of kernels have been taken.
+            // Values of kernels have been taken.
             if let Some(value) = record.get::<CounterValue>()
                 && !value.work.is_some()
             {

@@ -32,7 +32,7 @@ pub const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
 ///
 /// # Errors
 ///
-/// Those of [`counting::counters`].
+/// An error of [`counting::counters`].
 pub fn counters(agent: AgentId) -> Result<Vec<Counter>, Error> {
     match counting::counters(agent) {
         Err(error) if error.status == Status::NO_SUCH_AGENT => Ok(Vec::new()),
@@ -65,7 +65,7 @@ pub fn instance(value: &CounterValue) -> u32 {
 ///
 /// # Errors
 ///
-/// Those of [`counting::add`]; `OUT_OF_MEMORY` if there is no place for the definitions.
+/// An error of [`counting::add`]; `OUT_OF_MEMORY` if there is no place for the definitions.
 pub fn define(definitions: &str) -> Result<u32, Error> {
     let file = in_memory(definitions).map_err(|error| Error {
         status: Status::OUT_OF_MEMORY,

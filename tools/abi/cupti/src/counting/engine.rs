@@ -1,4 +1,4 @@
-//! What counts the events of enabled groups.
+//! The counting of the events of enabled groups.
 //!
 //! One context of gputrail counts on all devices. For groups of a context, it asks for the counters of each
 //! kernel, and the answer is what the enabled groups of the kernel's context need. For groups of a device that count all the time it
@@ -64,7 +64,7 @@ impl Counts for Groups {
     }
 }
 
-/// It is locked during calls of gputrail's, and never by callbacks.
+/// The engine. It is locked during calls of gputrail's, and never by callbacks.
 static ENGINE: Mutex<Engine<Groups>> = Mutex::new(Engine::new(Groups));
 
 /// The status for an error of counting.

@@ -36,7 +36,7 @@ fn create(agent: AgentId, name: &str, expression: &str, description: &str) -> An
         .chars()
         .map(|one| if is_of_file(one) { ' ' } else { one })
         .collect();
-    // As ROCProfiler v1 writes it: the recorded program reads no YAML.
+    // A definition of ROCProfiler v1: the recorded program reads no YAML.
     let refused = define(&format!(
         "<global>\n<metric name=\"{name}\" descr=\"{description}\" expr=\"{expression}\"></metric>\n</global>\n"
     ));

@@ -88,7 +88,7 @@ impl Counts for Agents {
     }
 }
 
-/// It is locked during calls of gputrail's, and never by callbacks.
+/// The engine. It is locked during calls of gputrail's, and never by callbacks.
 static ENGINE: Mutex<Engine<Agents>> = Mutex::new(Engine::new(Agents));
 
 /// Counts what the started contexts need.
