@@ -1,35 +1,13 @@
 //! Memory of the caller's.
 
 use crate::result::{Answer, CUptiResult};
+use gputrail_abi::Misplaced;
+pub use gputrail_abi::Place;
 use std::ptr::NonNull;
 
-/// A place for an answer.
-pub struct Place<T>(NonNull<T>);
-
-impl<T> Place<T> {
-    /// `INVALID_PARAMETER` for a null or misaligned `place`.
-    ///
-    /// # Safety
-    ///
-    /// `place` is null, or can be written to until the answer has been. If it is for [`get`](Place::get), too, it holds a
-    /// value.
-    pub unsafe fn new(place: *mut T) -> Answer<Place<T>> {
-        let place = NonNull::new(place).filter(|place| place.is_aligned());
-        place.map(Place).ok_or(CUptiResult::INVALID_PARAMETER)
-    }
-
-    /// Writes the answer.
-    pub fn put(self, answer: T) {
-        // SAFETY: the promise of `new`.
-        unsafe { self.0.write(answer) };
-    }
-}
-
-impl<T: Copy> Place<T> {
-    /// The value that the caller has put there.
-    pub fn get(&self) -> T {
-        // SAFETY: `new` has been promised memory that holds a value.
-        unsafe { self.0.read() }
+impl From<Misplaced> for CUptiResult {
+    fn from(_: Misplaced) -> CUptiResult {
+        CUptiResult::INVALID_PARAMETER
     }
 }
 
