@@ -2481,7 +2481,10 @@ typedef struct gputrail_record_allocation {
 typedef struct gputrail_record_synchronization {
   /* Kind GPUTRAIL_KIND_SYNCHRONIZATION. */
   struct gputrail_record_header header;
-  /* The fields of all work records. For waits of the host: the call, and the queue that it waits for. */
+  /*
+   * The fields of all work records. For waits of the host: the call, the context if it is known, and the queue that it waits
+   * for.
+   */
   struct gputrail_record_work_header work;
   /* When the host's wait ended; 0 for markers and barriers. */
   gputrail_ticks end;
@@ -3369,7 +3372,8 @@ gputrail_status gputrail_agents(gputrail_agent_id *agents,
  * Makes the devices of all platforms of OpenCL known, before the program creates a context of them: gputrail_agents and its
  * like have them then, and GPUTRAIL_RESOURCE_AGENT_KNOWN is called for each new one. If the program has not called OpenCL yet, its
  * loader is opened, and asked for the platforms in a call that counts as one of the program's; the library observes OpenCL by
- * then (gputrail_observe_opencl). It takes as long as the runtimes need to begin. May be called from several threads.
+ * then (gputrail_observe_opencl). It takes as long as the runtimes need to begin. Where the simulated GPU runs, its devices are those
+ * of the machine, and OpenCL is not asked. May be called from several threads.
  *
  * Errors: GPUTRAIL_NOT_FOUND without a loader of OpenCL; GPUTRAIL_NOT_INITIALISED.
  */

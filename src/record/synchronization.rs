@@ -31,7 +31,8 @@ open_enum! {
 pub struct Synchronization {
     /// Kind [`Kind::SYNCHRONIZATION`].
     pub header: Header,
-    /// The fields of all work records. For waits of the host: the call, and the queue that it waits for.
+    /// The fields of all work records. For waits of the host: the call, the context if it is known, and the queue that it waits
+    /// for.
     pub work: WorkHeader,
     /// When the host's wait ended; 0 for markers and barriers.
     pub end: Ticks,

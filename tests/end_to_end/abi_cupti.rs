@@ -186,14 +186,38 @@ fn every_kind_that_the_simulated_gpu_has_comes_with_all_callbacks() {
     ];
     let kinds = kinds.map(|kind| format!("kind {kind}: "));
     let domains = [2, 3, 4].map(|domain| format!("domain {domain}: "));
-    // Contexts, streams, modules, graphs.
-    let resources = [1, 3, 4, 6, 7, 9, 10, 13, 15, 18, 19];
+    // Contexts, streams, the initialisation, modules, graphs.
+    let resources = [1, 3, 4, 5, 6, 7, 9, 10, 13, 15, 18, 19];
     let resources = resources.map(|id| format!("resource {id}: "));
     let waits = [1, 2].map(|id| format!("wait {id}: "));
     let all = kinds.iter().chain(&domains).chain(&resources).chain(&waits);
     for start in all {
         assert_eq!(lines(&text, start), 1, "{start}: {text}");
     }
+}
+
+/// A tool of `tests/programs/abi` on the simulated GPU, whose checks hold.
+fn passes_on_the_simulated_gpu(tool: &str) {
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let tool = CUPTI.tool_of(&dir, "tests/programs/abi", tool);
+    let options = ["demo", "-q", "--steps", "1", "--tool"];
+    let mut command = dir.gputrail(options);
+    command.arg(&library).env("CUDA_INJECTION64_PATH", &tool);
+    let ended = run(&mut command).well();
+    assert_eq!(ended.text(), "passed\n", "{}", ended.stderr);
+}
+
+#[test]
+fn parameters_of_the_simulated_gpu_lead_to_what_its_calls_made() {
+    needs!(parameters_of_the_simulated_gpu_lead_to_what_its_calls_made: Need::OpenClToolchain);
+    passes_on_the_simulated_gpu("cupti_results");
+}
+
+#[test]
+fn instructions_that_are_sampled_have_the_source_lines_of_their_code() {
+    needs!(instructions_that_are_sampled_have_the_source_lines_of_their_code: Need::OpenClToolchain);
+    passes_on_the_simulated_gpu("cupti_lines");
 }
 
 #[test]
@@ -280,6 +304,76 @@ fn what_tools_of_today_ask_first_is_answered_in_every_layout() {
             let told = (ended.text(), ended.stderr.clone());
             assert_eq!(told, ("passed\n".to_owned(), String::new()), "{number}");
         }
+    }
+}
+
+#[test]
+fn functions_of_a_subscriber_and_switches_answer_in_every_layout() {
+    needs!(functions_of_a_subscriber_and_switches_answer_in_every_layout:
+        Need::Pocl, Need::OpenClToolchain);
+    let dir = TestDir::new();
+    for (number, abi) in LAYOUTS {
+        let layout = format!("-DCUPTI_GPUTRAIL_LAYOUT={number}");
+        let compiler = [if number == 12 { CPP } else { C }, &[layout.as_str()]].concat();
+        let source = "tests/programs/abi/cupti_subscriber.c";
+        let program = abi.program(&dir, &compiler, source, true);
+        let ended = run(&mut dir.untraced(Driver::Threaded, &program, &[]));
+        let told = (ended.text(), ended.stderr.clone());
+        assert_eq!(told, ("passed\n".to_owned(), String::new()), "{number}");
+    }
+}
+
+/// The functions of CUPTI that a library exports.
+fn exported(library: &std::path::Path) -> std::collections::BTreeSet<String> {
+    let ended = run(Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(library))
+    .well();
+    let text = ended.text();
+    let names = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().last());
+    let names = names.map(|name| name.split('@').next().unwrap_or(name));
+    let functions = names.filter(|name| name.starts_with("cupti"));
+    functions.map(str::to_owned).collect()
+}
+
+/// A program that is linked with any function of a header of NVIDIA's starts.
+#[test]
+fn every_function_that_nvidias_headers_name_and_its_libraries_have_is_there() {
+    needs!(every_function_that_nvidias_headers_name_and_its_libraries_have_is_there:
+        Need::Cupti, Need::Program("nm"));
+    let dir = TestDir::new();
+    let here = exported(&CUPTI.library(&dir));
+    for (version, folder, library) in [
+        ("11.8.87", "cuda_cupti", "libcupti.so.11.8"),
+        ("12.9.79", "cuda_cupti", "libcupti.so.12"),
+        ("13.0.85", "cu13", "libcupti.so.13"),
+        ("13.5.25", "cu13", "libcupti.so.13"),
+    ] {
+        let folder = tools()
+            .join("cupti")
+            .join(version)
+            .join("nvidia")
+            .join(folder);
+        let there = exported(&folder.join("lib").join(library));
+        assert!(there.len() > 120, "{version}: {}", there.len());
+        // Headers of CUPTI, and of the folders of two directives in it.
+        let mut named = String::new();
+        for include in ["include", "include/Openacc", "include/Openmp"] {
+            for header in std::fs::read_dir(folder.join(include)).unwrap() {
+                let header = header.unwrap().path();
+                let name = header.file_name().unwrap().to_string_lossy().into_owned();
+                if name.starts_with("cupti") {
+                    named += &String::from_utf8_lossy(&std::fs::read(&header).unwrap());
+                }
+            }
+        }
+        let named = named.replace(" (", "(");
+        let in_headers = |name: &&String| named.contains(&format!("{name}("));
+        let missing = there.difference(&here).filter(in_headers);
+        let missing: Vec<&String> = missing.collect();
+        assert!(missing.is_empty(), "of {version}: {missing:?}");
     }
 }
 

@@ -308,6 +308,22 @@ fn the_map_of_instructions_to_lines_has_exact_counts() {
 }
 
 #[test]
+fn instructions_are_counted_of_the_one_context_that_cupti_enables_them_for() {
+    needs!(instructions_are_counted_of_the_one_context_that_cupti_enables_them_for:
+        Need::OpenClToolchain);
+    let dir = TestDir::new();
+    let library = CUPTI.library(&dir);
+    let tool = CUPTI.tool_of(&dir, "tests/programs/abi", "cupti_context");
+    let mut command = dir.gputrail(["demo", "-q", "--steps", "1", "--tool"]);
+    let ended = run(command.arg(library).env("CUDA_INJECTION64_PATH", tool)).well();
+    let text = ended.text();
+    let rows: Vec<Vec<u64>> = text.lines().map(numbers).collect();
+    assert!(text.ends_with("passed\n"), "{text}");
+    assert!(rows[0][0] > 20 && rows[0][1] == 0, "{text}");
+    assert!(rows[1][0] == 0 && rows[1][1] > 20, "{text}");
+}
+
+#[test]
 fn two_threads_count_with_cupti() {
     needs!(two_threads_count_with_cupti: Need::Pocl, Need::OpenClToolchain);
     let dir = TestDir::new();

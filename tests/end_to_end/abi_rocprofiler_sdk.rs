@@ -66,12 +66,10 @@ fn every_function_of_rocprofiler_sdk_answers_as_its_document_says() {
     }
 }
 
-#[test]
-fn markers_have_the_same_ids_in_callbacks_and_records_of_rocprofiler_sdk() {
-    needs!(markers_have_the_same_ids_in_callbacks_and_records_of_rocprofiler_sdk: Need::Pocl, Need::OpenClToolchain);
+/// Runs a program that is its own tool, and prints that it has passed.
+fn passes(source: &str) {
     let dir = TestDir::new();
     let compiler = [C, C11, &["-rdynamic"]].concat();
-    let source = "tests/programs/abi/rocprofiler_sdk_markers.c";
     let program = ROCPROFILER_SDK.program(&dir, &compiler, source, true);
     for driver in [Driver::Basic, Driver::Threaded] {
         let ended = run(&mut dir.untraced(driver, &program, &[]));
@@ -81,6 +79,18 @@ fn markers_have_the_same_ids_in_callbacks_and_records_of_rocprofiler_sdk() {
         );
         ended.well();
     }
+}
+
+#[test]
+fn markers_have_the_same_ids_in_callbacks_and_records_of_rocprofiler_sdk() {
+    needs!(markers_have_the_same_ids_in_callbacks_and_records_of_rocprofiler_sdk: Need::Pocl, Need::OpenClToolchain);
+    passes("tests/programs/abi/rocprofiler_sdk_markers.c");
+}
+
+#[test]
+fn what_begins_has_an_end_in_callbacks_of_rocprofiler_sdk_also_if_it_is_refused() {
+    needs!(what_begins_has_an_end_in_callbacks_of_rocprofiler_sdk_also_if_it_is_refused: Need::Pocl, Need::OpenClToolchain);
+    passes("tests/programs/abi/rocprofiler_sdk_ends.c");
 }
 
 #[test]

@@ -106,6 +106,7 @@ pub(super) fn at_period(
 
 #[cfg(test)]
 mod tests {
+    use super::super::SampleSource;
     use super::*;
 
     const CYCLES: Configuration = Configuration {
@@ -177,6 +178,22 @@ mod tests {
         let unset = SamplingPeriod::default();
         assert_eq!(asked(unset), Err(SamplingError::Period(unset)));
         assert!(asked(period(PeriodLevel(6), 0)).is_err());
+    }
+
+    #[test]
+    fn levels_of_processors_and_of_cycles_are_those_of_the_documents() {
+        let at = |possible: &[Configuration]| {
+            let level = |level| SamplingPeriod {
+                level: PeriodLevel(level),
+                exponent: 0,
+            };
+            [1, 2, 3, 4, 5].map(|of| at_period(level(of), "agent 1", possible).unwrap().interval)
+        };
+        let processors = at(&SampleSource::PerfEvents.possible());
+        let expected = [50_000, 594_604, 7_071_068, 84_089_642, 1_000_000_000];
+        assert_eq!(processors, expected, "docs/apis.md has them in ms");
+        let cycles = [8, 14, 20, 26, 31].map(|exponent| 1 << exponent);
+        assert_eq!(at(&[CYCLES]), cycles, "docs/apis.md has the exponents");
     }
 
     #[test]

@@ -308,13 +308,17 @@ pub unsafe extern "C" fn gputrail_agents(
 /// Makes the devices of all platforms of OpenCL known, before the program creates a context of them: `gputrail_agents` and its
 /// like have them then, and `GPUTRAIL_RESOURCE_AGENT_KNOWN` is called for each new one. If the program has not called OpenCL yet, its
 /// loader is opened, and asked for the platforms in a call that counts as one of the program's; the library observes OpenCL by
-/// then (`gputrail_observe_opencl`). It takes as long as the runtimes need to begin. May be called from several threads.
+/// then (`gputrail_observe_opencl`). It takes as long as the runtimes need to begin. Where the simulated GPU runs, its devices are those
+/// of the machine, and OpenCL is not asked. May be called from several threads.
 ///
 /// Errors: `GPUTRAIL_NOT_FOUND` without a loader of OpenCL; `GPUTRAIL_NOT_INITIALISED`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gputrail_find_agents() -> Status {
     done(|| {
-        board()?;
+        let known: Vec<Agent> = board()?.names().all();
+        if known.iter().any(|agent| agent.kind == AgentKind::SIMULATED) {
+            return Ok(());
+        }
         opencl::find_agents().map_err(|error| FailedCall::new(Status::NOT_FOUND, error.to_string()))
     })
 }

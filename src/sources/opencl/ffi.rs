@@ -145,6 +145,7 @@ pub const CL_PROGRAM_DEVICES: cl_uint = 0x1163;
 pub const CL_EVENT_COMMAND_QUEUE: cl_uint = 0x11d0;
 pub const CL_EVENT_REFERENCE_COUNT: cl_uint = 0x11d2;
 pub const CL_EVENT_COMMAND_EXECUTION_STATUS: cl_uint = 0x11d3;
+pub const CL_EVENT_CONTEXT: cl_uint = 0x11d4;
 
 pub const CL_PROFILING_COMMAND_QUEUED: cl_uint = 0x1280;
 pub const CL_PROFILING_COMMAND_SUBMIT: cl_uint = 0x1281;

@@ -9,10 +9,10 @@ use gputrail_collect::switchboard::{
     CallArguments, CallbackArguments, Payload, ReportedPart, Switchboard, ThreadState,
 };
 use gputrail_interface::operations::Phase;
-use gputrail_interface::operations::kernel_dispatch;
+use gputrail_interface::operations::{kernel_dispatch, resource};
 use gputrail_record::{
-    Completion, ContextId, CorrelationId, GraphChange, KernelId, Operation, Record, RecordRef,
-    WorkId,
+    CodeObject, Completion, ContextId, CorrelationId, GraphChange, KernelId, Operation, Record,
+    RecordRef, WorkId,
 };
 use std::sync::Arc;
 
@@ -36,19 +36,19 @@ impl SimSite {
     }
 }
 
-/// Reports the enter of a call in `context`, or its exit if there is a status.
+/// Reports the enter of a call in `context`, or its exit if it has returned: its status, and what it made or found out.
 pub(super) fn call(
     site: &SimSite,
     call: &CallInProgress,
     context: ContextId,
     (function, arguments): (SimFunction, &[u64]),
-    status: Option<i32>,
+    returned: Option<(i32, Option<u64>)>,
 ) {
     let subscribers = call.interest.subscribers();
     if subscribers.is_none() {
         return;
     }
-    let phase = match status {
+    let phase = match returned {
         None => Phase::Enter,
         Some(_) => Phase::Exit,
     };
@@ -61,8 +61,10 @@ pub(super) fn call(
         .with_kernel(kernel, site.board.names());
     (callback.thread, callback.correlation) = (site.state.thread(), call.correlation);
     callback.payload = Payload::Call(CallArguments::kept(info.arguments, arguments));
-    callback.return_code = status;
-    callback.return_value = status.map_or(0, |status| i64::from(status) as u64);
+    if let Some((status, result)) = returned {
+        callback.return_code = Some(status);
+        callback.return_value = result.unwrap_or(i64::from(status) as u64);
+    }
     callback.runtime_context = context;
     let place = (call.depth, ReportedPart::Call);
     site.board
@@ -143,6 +145,19 @@ pub(super) fn graph_changed(site: &SimSite, call: &CallInProgress, change: &Grap
 /// Reports the module of a kernel that is sampled or counted, the first time.
 pub(super) fn profiled(site: &SimSite, call: &CallInProgress, kernel: KernelId) {
     site.notifier(call).profiled(kernel);
+}
+
+/// Reports that code was loaded, with its bytes.
+pub(super) fn code_loaded(
+    site: &SimSite,
+    call: &CallInProgress,
+    code: &CodeObject,
+    bytes: impl FnOnce() -> Vec<u8>,
+) {
+    let (notifier, loaded) = (site.notifier(call), resource::CODE_OBJECT_LOADED);
+    if !notifier.subscribers(loaded).is_none() {
+        notifier.instant(loaded, Payload::Code(code, &bytes()));
+    }
 }
 
 /// Reports that an object was created or destroyed. `id` is the id of an `R`.

@@ -118,6 +118,11 @@ impl LoadedModule {
 
     /// Stores the instructions as the bytes of `code`.
     pub(super) fn store_bytes(&self, names: &Names, code: CodeObjectId) {
+        names.code_bytes(code, &self.bytes(), 0);
+    }
+
+    /// The bytes of the code: a listing of its instructions.
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let lines = self.kernels.iter().flat_map(|kernel| {
             kernel.program.lines.iter().map(|line| ListingLine {
                 offset: CodeOffset(kernel.begin + line.offset),
@@ -127,7 +132,7 @@ impl LoadedModule {
                 instruction: &line.text,
             })
         });
-        names.code_bytes(code, &listing(&lines.collect::<Vec<_>>()), 0);
+        listing(&lines.collect::<Vec<_>>())
     }
 }
 

@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex};
 
 /// Memory of a device, bytes.
 pub const DEVICE_MEMORY: u64 = 24 << 30;
+/// Work-items of the largest workgroup.
+const MAX_WORKGROUP: u32 = 1_024;
 /// Number of compute queues of a device.
 pub(super) const COMPUTE_QUEUES: usize = 3;
 /// Bandwidth of a peer link in one direction, in thousandths of a byte per nanosecond.
@@ -64,6 +66,28 @@ const ATTRIBUTES: [(AgentAttributeKind, u64); 23] = [
     (AgentAttributeKind::PCI_VENDOR, 0x1b36),
     (AgentAttributeKind::PCI_DEVICE, 0x0022),
 ];
+
+/// The attribute of each simulated device that CUDA has under a number; 0 if it has none.
+pub(super) fn attribute_of_cuda(number: u64) -> u64 {
+    let what = match number {
+        1 => return u64::from(MAX_WORKGROUP),
+        16 => return COMPUTE_UNITS,
+        // Work-items of a compute unit.
+        39 => {
+            return attribute(AgentAttributeKind::MAX_WAVES)
+                * attribute(AgentAttributeKind::WAVE_SIZE);
+        }
+        75 => AgentAttributeKind::COMPUTE_CAPABILITY_MAJOR,
+        76 => AgentAttributeKind::COMPUTE_CAPABILITY_MINOR,
+        _ => return 0,
+    };
+    attribute(what)
+}
+
+fn attribute(what: AgentAttributeKind) -> u64 {
+    let found = ATTRIBUTES.iter().find(|(kind, _)| *kind == what);
+    found.map_or(0, |(_, value)| *value)
+}
 
 /// The link of a device to the host, without its agent and the bridge above it.
 fn link_to_host() -> Link {
@@ -169,7 +193,7 @@ impl SimDevice {
         agent.clock_mhz = 1_500;
         agent.memory = DEVICE_MEMORY;
         agent.local_memory = 96 << 10;
-        agent.max_workgroup = 1_024;
+        agent.max_workgroup = MAX_WORKGROUP;
         agent.domain = Domain::SIM;
         agent.kind = AgentKind::SIMULATED;
         agent.handle = number as u64;

@@ -41,8 +41,10 @@ impl SimThread {
     ) -> Result<(), CallStatus> {
         let (id, source) = (module.kernel_id(index), module.source(index));
         let [x, y, z] = launch.groups.map(u64::from);
-        let local = u64::from(launch.local_memory);
-        let arguments = [id.0.into(), x, y, z, local, self.stream_id(launch.stream)];
+        let [block_x, block_y, block_z] = source.workgroup.map(u64::from);
+        let (local, stream) = (launch.local_memory.into(), self.stream_id(launch.stream));
+        let of_kernel = id.0.into();
+        let arguments = [of_kernel, x, y, z, block_x, block_y, block_z, local, stream];
         let call = self.enter(SimFunction::LaunchKernel, &arguments).await;
         if x * y * z == 0 || source.local_memory + launch.local_memory > MAX_LOCAL_MEMORY {
             return self.exit(call, Err(CallStatus::INVALID_VALUE)).await;

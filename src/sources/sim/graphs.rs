@@ -30,6 +30,7 @@ impl SimThread {
     pub(super) async fn graph_create(&mut self) -> Graph {
         let call = self.enter(SimFunction::GraphCreate, &[0]).await;
         let number = self.runtime.graphs.graph();
+        self.returns(number.into());
         self.graph_changed(&call, GraphOperation::CREATED, number, |_| {});
         let _ = self.exit(call, Ok(())).await;
         Graph {
@@ -70,6 +71,7 @@ impl SimThread {
         let arguments = [graph.number.into()];
         let call = self.enter(SimFunction::GraphInstantiate, &arguments).await;
         let number = self.runtime.graphs.graph();
+        self.returns(number.into());
         let mut executable = Graph {
             number,
             nodes: graph.nodes.clone(),

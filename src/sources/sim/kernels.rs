@@ -114,18 +114,19 @@ impl SimThread {
             module.source = names.string(executed.source());
         }
         let module = names.module(module);
-        let mut code = CodeObject::blank();
-        (code.module, code.agent, code.path) = (module, device.agent, path);
-        code.load_base = 0x7e80_0000_0000 + 0x100_0000 * self.device as u64;
-        code.load_size = 0x4_0000;
-        let code = names.code_object(code);
+        let mut object = CodeObject::blank();
+        (object.module, object.agent, object.path) = (module, device.agent, path);
+        object.load_base = 0x7e80_0000_0000 + 0x100_0000 * self.device as u64;
+        object.load_size = 0x4_0000;
+        object.id = names.code_object(object);
+        let code = object.id;
         if sampled {
             executed.store_bytes(&names, code);
         }
+        self.returns(module.0.into());
         let loaded = resource::MODULE_LOADED;
         callbacks::object::<gputrail_record::Module>(&self.site(), &call, loaded, module.0);
-        let loaded = resource::CODE_OBJECT_LOADED;
-        callbacks::object::<CodeObject>(&self.site(), &call, loaded, code.0);
+        callbacks::code_loaded(&self.site(), &call, &object, || executed.bytes());
         let _ = self.exit(call, Ok(())).await;
 
         let mut kernels = Vec::new();
@@ -141,6 +142,7 @@ impl SimThread {
             symbol.max_workgroup = 1_024;
             symbol.workgroup_multiple = 32;
             let id = names.kernel(symbol);
+            self.returns(id.0.into());
             let registered = resource::KERNEL_SYMBOL_REGISTERED;
             callbacks::object::<KernelSymbol>(&self.site(), &call, registered, id.0);
             kernels.push(SimKernel { id, source });

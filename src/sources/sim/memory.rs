@@ -80,7 +80,7 @@ impl SimMemory {
         bytes: u64,
         capacity: u64,
     ) -> Option<Pointer> {
-        if bytes == 0 || bytes > capacity.saturating_sub(self.in_use(location.device)) {
+        if bytes == 0 || bytes > self.free_bytes(location, capacity) {
             return None;
         }
         let offset = self.handed_out.entry(location.device).or_default();
@@ -108,13 +108,12 @@ impl SimMemory {
         }
     }
 
-    fn in_use(&self, device: Option<usize>) -> u64 {
-        let there = |one: &&Allocated| one.location.device == device;
-        self.allocated
-            .values()
-            .filter(there)
-            .map(|one| one.bytes)
-            .sum()
+    /// The free bytes of `capacity`.
+    pub(super) fn free_bytes(&self, location: PointerMemory, capacity: u64) -> u64 {
+        let there = |one: &&Allocated| one.location.device == location.device;
+        let allocated = self.allocated.values().filter(there);
+        let in_use: u64 = allocated.map(|one| one.bytes).sum();
+        capacity.saturating_sub(in_use)
     }
 }
 

@@ -84,7 +84,8 @@ functions! {
     ModuleUnload = 49, "simModuleUnload", LIFETIME, 90_000, [module: UNSIGNED];
     ModuleGetKernel = 50, "simModuleGetKernel", CREATE, 2_200, [module: UNSIGNED, name: STRING];
     LaunchKernel = 51, "simLaunchKernel", ENQUEUE, 3_900,
-        [kernel: UNSIGNED, grid_x: UNSIGNED, grid_y: UNSIGNED, grid_z: UNSIGNED, local_memory: UNSIGNED, stream: UNSIGNED];
+        [kernel: UNSIGNED, grid_x: UNSIGNED, grid_y: UNSIGNED, grid_z: UNSIGNED, block_x: UNSIGNED, block_y: UNSIGNED,
+            block_z: UNSIGNED, local_memory: UNSIGNED, stream: UNSIGNED];
 
     // Graphs.
     GraphCreate = 56, "simGraphCreate", CREATE, 1_900, [flags: FLAGS];

@@ -167,6 +167,7 @@ impl GraphNumbers {
 /// A stream's state.
 pub(super) struct StreamState {
     pub(super) id: StreamId,
+    pub(super) handle: u64,
     pub(super) device: usize,
     pub(super) compute_queue: usize,
     last: Option<WorkIndex>,
@@ -405,6 +406,7 @@ impl Runtime {
         (record.priority, record.flag) = (priority, flag);
         streams.push(StreamState {
             id: self.names().stream(record),
+            handle: record.handle,
             device,
             compute_queue: before % COMPUTE_QUEUES,
             last: None,

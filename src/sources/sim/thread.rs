@@ -3,7 +3,7 @@
 //! This module has the common part of all calls and those that do not enqueue work; see `kernels` and `enqueue` for the others.
 
 use super::callbacks::{self, SimSite};
-use super::device::DEVICE_MEMORY;
+use super::device::{DEVICE_MEMORY, attribute_of_cuda};
 use super::host::{HostRef, HostState};
 use super::memory::{Pointer, PointerMemory};
 use super::operations::SimFunction;
@@ -26,6 +26,14 @@ impl CallStatus {
     pub(super) const NOT_READY: CallStatus = CallStatus(3);
 }
 
+/// A call in progress.
+struct OpenCall {
+    function: SimFunction,
+    arguments: Vec<u64>,
+    /// What it made or found out, as callbacks are told at its exit.
+    result: Option<u64>,
+}
+
 /// A thread of the program.
 pub(super) struct SimThread {
     pub(super) runtime: Rc<Runtime>,
@@ -34,8 +42,8 @@ pub(super) struct SimThread {
     /// The current device.
     pub(super) device: usize,
     last_error: CallStatus,
-    /// Calls in progress: their functions and arguments.
-    open: Vec<(SimFunction, Vec<u64>)>,
+    /// Calls in progress.
+    open: Vec<OpenCall>,
 }
 
 /// The operation under which subscribers see a wait.
@@ -86,7 +94,11 @@ impl SimThread {
         arguments: &[u64],
     ) -> CallInProgress {
         self.runtime.keep_room();
-        self.open.push((function, arguments.to_vec()));
+        self.open.push(OpenCall {
+            function,
+            arguments: arguments.to_vec(),
+            result: None,
+        });
         let frame = STACK - self.open.len() * FRAME;
         let now = self.runtime.ticks();
         let call = self.host().enter(function.operation(), frame, now);
@@ -97,6 +109,13 @@ impl SimThread {
         callbacks::call(&self.site(), &call, context, (function, arguments), None);
         self.compute(function.cost()).await;
         call
+    }
+
+    /// Has the exit of the innermost call in progress tell its result: what it made or found out.
+    pub(super) fn returns(&mut self, result: u64) {
+        if let Some(open) = self.open.last_mut() {
+            open.result = Some(result);
+        }
     }
 
     /// Exits a call.
@@ -123,10 +142,11 @@ impl SimThread {
         };
         let now = self.runtime.ticks();
         self.host().exit(&call, now, status.0, extra);
-        if let Some((function, arguments)) = open {
+        if let Some(open) = open {
             let context = self.runtime.devices[self.device].context;
-            let called = (function, arguments.as_slice());
-            callbacks::call(&self.site(), &call, context, called, Some(status.0));
+            let called = (open.function, open.arguments.as_slice());
+            let returned = (status.0, open.result);
+            callbacks::call(&self.site(), &call, context, called, Some(returned));
         }
         result
     }
@@ -166,8 +186,11 @@ impl SimThread {
     }
 
     pub(super) async fn device_count(&mut self) -> usize {
-        self.plain(SimFunction::GetDeviceCount, &[]).await;
-        self.runtime.devices.len()
+        let call = self.enter(SimFunction::GetDeviceCount, &[]).await;
+        let count = self.runtime.devices.len();
+        self.returns(count as u64);
+        let _ = self.exit(call, Ok(())).await;
+        count
     }
 
     pub(super) async fn set_device(&mut self, device: usize) -> Result<(), CallStatus> {
@@ -179,14 +202,27 @@ impl SimThread {
         self.exit(call, Ok(())).await
     }
 
+    /// Asks for an attribute of the device, by the number that it has in CUDA.
     pub(super) async fn device_attribute(&mut self, attribute: u64) {
         let arguments = [attribute, self.device as u64];
-        self.plain(SimFunction::DeviceGetAttribute, &arguments)
+        let call = self
+            .enter(SimFunction::DeviceGetAttribute, &arguments)
             .await;
+        self.returns(attribute_of_cuda(attribute));
+        let _ = self.exit(call, Ok(())).await;
     }
 
+    /// Asks for the free memory of the device.
     pub(super) async fn memory_info(&mut self) {
-        self.plain(SimFunction::MemGetInfo, &[]).await;
+        let call = self.enter(SimFunction::MemGetInfo, &[]).await;
+        let location = PointerMemory::device(self.device);
+        let free = self
+            .runtime
+            .memory
+            .borrow()
+            .free_bytes(location, DEVICE_MEMORY);
+        self.returns(free);
+        let _ = self.exit(call, Ok(())).await;
     }
 
     /// Returns and clears the last error of this thread.
@@ -237,6 +273,7 @@ impl SimThread {
             .allocate(location, bytes, capacity);
         let result = pointer.ok_or(CallStatus::OUT_OF_MEMORY);
         if let Some(pointer) = pointer {
+            self.returns(pointer.0);
             self.allocation(
                 &call,
                 AllocationOperation::ALLOCATE,
@@ -320,12 +357,14 @@ impl SimThread {
             .enter(SimFunction::StreamCreate, &[priority as u64])
             .await;
         let stream = self.runtime.new_stream(self.device, name, (priority, flag));
-        let id = self.stream_id(stream) as u32;
+        let id = self.stream_id(stream);
+        let handle = self.runtime.streams.borrow()[stream.0].handle;
+        self.returns(handle);
         callbacks::object::<gputrail_record::Stream>(
             &self.site(),
             &call,
             resource::STREAM_CREATED,
-            id,
+            id as u32,
         );
         let _ = self.exit(call, Ok(())).await;
         stream
@@ -342,6 +381,7 @@ impl SimThread {
     pub(super) async fn event_create(&mut self) -> SimEvent {
         let call = self.enter(SimFunction::EventCreate, &[]).await;
         let event = self.runtime.new_event(self.device);
+        self.returns(self.event_id(event).0.into());
         let _ = self.exit(call, Ok(())).await;
         event
     }

@@ -36,6 +36,7 @@ static CUpti_ActivityFunction functions[32];
 static int function_count;
 static uint32_t sampled[4096], counts_of[2];
 static int sample_count;
+static int event_waits, waits_elsewhere;
 
 static void CUPTIAPI request(uint8_t **buffer, size_t *size, size_t *most) {
     *size = 1 << 20;
@@ -85,6 +86,13 @@ static void CUPTIAPI complete(CUcontext context, uint32_t stream, uint8_t *buffe
         case CUPTI_ACTIVITY_KIND_FUNCTION:
             if (function_count < 32) functions[function_count++] = *(const CUpti_ActivityFunction *)record;
             break;
+        case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
+            const CUpti_ActivitySynchronization *of = (const CUpti_ActivitySynchronization *)record;
+            if (of->type != CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE) break;
+            if (of->contextId == places[0].id && of->end >= of->start) event_waits++;
+            else waits_elsewhere++;
+            break;
+        }
         case CUPTI_ACTIVITY_KIND_PC_SAMPLING:
             if (sample_count < 4096) sampled[sample_count++] = ((const CUpti_ActivityPCSampling3 *)record)->correlationId;
             break;
@@ -189,6 +197,24 @@ static void contexts(void) {
     OK(cuptiActivityDisableContext(first, CUPTI_ACTIVITY_KIND_PC_SAMPLING));
 }
 
+/* Waits for events of work and of the program, of one of two contexts. */
+static void waits(void) {
+    size_t items = ITEMS;
+    OK(cuptiActivityEnableContext((CUcontext)(void *)places[0].context, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION));
+    for (int of = 0; of < 2; of++) {
+        cl_event events[2];
+        cl_int status;
+        CHECK(clEnqueueNDRangeKernel(places[of].queue, places[of].kernels[0], 1, NULL, &items, NULL, 0, NULL, &events[0]) == CL_SUCCESS);
+        events[1] = clCreateUserEvent(places[of].context, &status);
+        CHECK(status == CL_SUCCESS && clSetUserEventStatus(events[1], CL_COMPLETE) == CL_SUCCESS);
+        CHECK(clWaitForEvents(2, events) == CL_SUCCESS && clWaitForEvents(1, &events[1]) == CL_SUCCESS);
+        for (int event = 0; event < 2; event++) clReleaseEvent(events[event]);
+    }
+    OK(cuptiActivityFlushAll(0));
+    CHECK(event_waits == 2 && waits_elsewhere == 0);
+    OK(cuptiActivityDisableContext((CUcontext)(void *)places[0].context, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION));
+}
+
 int main(void) {
     cl_platform_id platform;
     CHECK(cuptiActivityRegisterCallbacks(request, complete) == CUPTI_SUCCESS);
@@ -196,6 +222,7 @@ int main(void) {
     CHECK(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) == CL_SUCCESS);
     order_and_fields();
     contexts();
+    waits();
     if (failures == 0) printf("passed\n");
     return failures != 0;
 }

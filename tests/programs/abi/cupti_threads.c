@@ -67,7 +67,7 @@ static void *work(void *nothing) {
         CHECK(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER) == CUPTI_SUCCESS);
         if (round % 8 == 0) {
             status = cuptiSubscribe(&subscriber, called_back, NULL);
-            CHECK(status == CUPTI_SUCCESS || status == CUPTI_ERROR_MAX_LIMIT_REACHED);
+            CHECK(status == CUPTI_SUCCESS || status == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
             if (status == CUPTI_SUCCESS) {
                 CHECK(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API) == CUPTI_SUCCESS);
                 CHECK(clFinish(queue) == CL_SUCCESS);

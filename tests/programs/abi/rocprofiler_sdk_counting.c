@@ -176,7 +176,7 @@ static void choose(rocprofiler_dispatch_counting_service_data_t dispatch, rocpro
     word->value = WORD + (uint64_t)choice;
 }
 
-/* The values of a dispatch with one of the sets. */
+/* The values of a dispatch with one of the sets, with the word that was chosen with it. */
 static void see_values(const rocprofiler_counter_record_t *values, size_t number, uint64_t dispatch) {
     double clock = 0, doubled = 0;
     size_t place;
@@ -185,6 +185,7 @@ static void see_values(const rocprofiler_counter_record_t *values, size_t number
         rocprofiler_counter_id_t counter = {0};
         EXPECT(rocprofiler_query_record_counter_id(values[place].id, &counter), SUCCESS);
         CHECK(values[place].dispatch_id == dispatch && values[place].agent_id.handle == device_agent.handle);
+        CHECK(values[place].user_data.value == WORD + (number > 2));
         if (counter.handle == task_clock.handle) clock = values[place].counter_value;
         else if (counter.handle == twice.handle) doubled = values[place].counter_value;
         else CHECK(values[place].counter_value >= 0 && (counter.handle == page_faults.handle || counter.handle == used.handle));

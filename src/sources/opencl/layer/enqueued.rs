@@ -71,7 +71,7 @@ impl ObservedCall {
     fn remember_work(&self, queue: &QueueIds, id: WorkId, event: EventOf) {
         waits::last_work(queue.id, id);
         if !event.is_ours {
-            waits::remember(event.handle, id, queue.id);
+            waits::remember(event.handle, id, queue);
         }
     }
 

@@ -1,17 +1,19 @@
 //! Waits of the host, and the work that they waited for, from the last work of each queue and from recent events.
 
-use super::below::next;
+use super::below::{below, next};
 use super::call::ObservedCall;
 use super::completion::OUTSTANDING;
 use super::contained::contained;
+use super::contexts;
 use super::ffi::*;
-use super::functions::{ArgumentForm, bits};
+use super::functions::{ArgumentForm, ask, bits};
 use super::queues::{self, QueueIds};
 use super::work::{self, synchronization};
 use gputrail_collect::correlation::HostThread;
 use gputrail_collect::switchboard::Buffers;
 use gputrail_record::{
-    CorrelationId, Dependency, Kind, QueueId, Synchronization, SynchronizationType, WorkId,
+    ContextId, CorrelationId, Dependency, Kind, QueueId, Synchronization, SynchronizationType,
+    WorkId,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,7 +29,7 @@ static LAST: [AtomicU64; QUEUES] = [const { AtomicU64::new(0) }; QUEUES];
 static RECENT: [RecentEvent; EVENTS] =
     [const { RecentEvent([const { AtomicU64::new(0) }; 3]) }; EVENTS];
 
-/// An event, its work, and the queue of the work.
+/// An event, its work, and the queue of the work with its context in the high half.
 #[repr(align(32))]
 struct RecentEvent([AtomicU64; 3]);
 
@@ -52,9 +54,10 @@ pub(super) fn last_work(queue: QueueId, work: WorkId) {
 
 /// Notes that the program got `event`, which belongs to `work` in `queue`.
 #[inline(always)]
-pub(super) fn remember(event: cl_event, work: WorkId, queue: QueueId) {
+pub(super) fn remember(event: cl_event, work: WorkId, queue: &QueueIds) {
     let [known, of, its_queue] = place(event);
-    its_queue.store(queue.0.into(), Ordering::Relaxed);
+    let ids = u64::from(queue.context.0) << 32 | u64::from(queue.id.0);
+    its_queue.store(ids, Ordering::Relaxed);
     of.store(work.0, Ordering::Relaxed);
     known.store(event.into(), Ordering::Relaxed);
 }
@@ -73,6 +76,18 @@ fn work_of(event: cl_event) -> Option<(WorkId, QueueId)> {
     let work = WorkId(work.load(Ordering::Relaxed));
     let queue = QueueId(queue.load(Ordering::Relaxed) as u32);
     work.is_some().then_some((work, queue))
+}
+
+/// The context of an event, which the runtime is asked for unless the event is a recent one of work.
+fn context_of(event: cl_event) -> ContextId {
+    let [known, _, queue] = place(event);
+    let context = ContextId((queue.load(Ordering::Relaxed) >> 32) as u32);
+    if known.load(Ordering::Relaxed) == u64::from(event) && context.is_some() {
+        return context;
+    }
+    let context = ask!(below(), clGetEventInfo(event, CL_EVENT_CONTEXT) -> cl_context);
+    let context = context.map(|context| contexts::context(context).id);
+    context.unwrap_or_default()
 }
 
 /// The event wait list of a call, and its length.
@@ -183,11 +198,20 @@ pub(super) unsafe fn for_events(
         (count, events)
     };
     // SAFETY: the program's list, which the runtime did not refuse.
-    let (mut record, waited) = unsafe {
-        let waited = last_of_each_queue(work::list(events, count));
+    let (mut record, list) = unsafe {
         let what = SynchronizationType::EVENT_SYNCHRONIZE;
-        (synchronization(what, count, events), waited)
+        (
+            synchronization(what, count, events),
+            work::list(events, count),
+        )
     };
+    let waited = last_of_each_queue(list);
+    if let [event, ..] = list
+        && result == CL_SUCCESS
+    {
+        // All events of a wait have the same one.
+        record.work.context = context_of(*event);
+    }
     let (last, queues) = waited;
     if let [(_, first), others @ ..] = &last[..queues] {
         record.waited_for = *first;

@@ -5,8 +5,7 @@
 //! function is called through a frame whose personality routine ends the search for a handler: `throw` finds none, and the C++
 //! runtime calls `std::terminate`, whose message has the exception.
 
-use crate::file_of;
-use crate::frame;
+use crate::{file_of, frame, library_of};
 use core::ffi::{CStr, c_void};
 use std::cell::Cell;
 use std::fmt::Write;
@@ -21,6 +20,20 @@ pub struct Callee {
     /// Its address.
     pub function: *const (),
 }
+
+/// A function of a tool's, with the data that it is called with.
+#[derive(Copy, Clone, Debug)]
+pub struct WithData<F> {
+    /// The function.
+    pub function: F,
+    /// The data.
+    pub data: *mut c_void,
+}
+
+// SAFETY: the pointer is passed on to the function alone, which the tool expects on any thread.
+unsafe impl<F: Send> Send for WithData<F> {}
+// SAFETY: as above.
+unsafe impl<F: Sync> Sync for WithData<F> {}
 
 thread_local! {
     /// The innermost function of a tool's that the calling thread is in.
@@ -71,12 +84,8 @@ pub fn tell(what: &str) {
 
 /// The name of a function, if its library exports it.
 fn name_of(function: *const ()) -> Option<&'static CStr> {
-    // SAFETY: zeros are a valid value of this structure of pointers.
-    let mut found: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: any address may be asked about, and there is a place for the answer.
-    let is_known = unsafe { libc::dladdr(function.cast(), &mut found) } != 0;
-    let is_it =
-        is_known && !found.dli_sname.is_null() && found.dli_saddr.cast() == function.cast_mut();
+    let found = library_of(function)?;
+    let is_it = !found.dli_sname.is_null() && found.dli_saddr.cast() == function.cast_mut();
     // SAFETY: the loader's text, which lasts as long as the library: that of a function which is being called.
     is_it.then(|| unsafe { CStr::from_ptr(found.dli_sname) })
 }

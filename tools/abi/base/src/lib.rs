@@ -1,14 +1,23 @@
 //! What the libraries with the names of other profilers' APIs have in common: they find gputrail's library, answer in C,
 //! and let no panic out.
 
+pub mod activity;
+pub mod agents;
 mod callee;
-pub mod calls;
+pub mod counting;
 mod frame;
+pub mod functions;
+mod handles;
 mod named;
-pub mod records;
+pub mod names;
+mod place;
+mod watch;
 
-pub use callee::Callee;
+pub use callee::{Callee, WithData};
+pub use handles::Handles;
 pub use named::name_of;
+pub use place::{Misplaced, Place};
+pub use watch::Watch;
 
 use gputrail_tool::program;
 use std::borrow::Cow;
@@ -40,10 +49,7 @@ fn load(inside: *const ()) -> Result<(), String> {
     let beside =
         file_of(inside).map(|own| own.with_file_name(OsStr::from_bytes(LIBRARY.to_bytes())));
     let beside = beside.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
-    if open(LIBRARY, libc::RTLD_NOLOAD)
-        || beside.is_some_and(|path| open(&path, 0))
-        || open(LIBRARY, 0)
-    {
+    if is_loaded(LIBRARY) || beside.is_some_and(|path| open(&path, 0)) || open(LIBRARY, 0) {
         return Ok(());
     }
     let reason = failure();
@@ -59,9 +65,14 @@ fn open(name: &CStr, how: i32) -> bool {
     !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | how) }.is_null()
 }
 
+/// Whether a library with this name is in the process.
+pub fn is_loaded(name: &CStr) -> bool {
+    open(name, libc::RTLD_NOLOAD)
+}
+
 /// Whether gputrail is in the process and is initialised. Then it is loading this library as a tool.
 pub fn is_initialised() -> bool {
-    open(LIBRARY, libc::RTLD_NOLOAD) && program::is_initialised()
+    is_loaded(LIBRARY) && program::is_initialised()
 }
 
 /// A function of gputrail's library, if that is in the process and has it.
@@ -112,14 +123,18 @@ fn failure() -> Cow<'static, str> {
     })
 }
 
-/// The file of the library that `address` lies in.
-pub fn file_of(address: *const ()) -> Option<PathBuf> {
+/// The library that `address` lies in, and what is there: the loader's texts, which last as long as the library.
+pub fn library_of(address: *const ()) -> Option<libc::Dl_info> {
     // SAFETY: zeros are a valid value of this structure of pointers.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: any address may be asked about, and there is a place for the answer.
-    if unsafe { libc::dladdr(address.cast(), &mut found) } == 0 || found.dli_fname.is_null() {
-        return None;
-    }
+    let is_known = unsafe { libc::dladdr(address.cast(), &mut found) } != 0;
+    is_known.then_some(found)
+}
+
+/// The file of the library that `address` lies in.
+pub fn file_of(address: *const ()) -> Option<PathBuf> {
+    let found = library_of(address).filter(|found| !found.dli_fname.is_null())?;
     // SAFETY: the loader's text, which lasts as long as the library.
     let name = unsafe { CStr::from_ptr(found.dli_fname) };
     Some(Path::new(OsStr::from_bytes(name.to_bytes())).to_owned())

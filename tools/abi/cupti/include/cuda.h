@@ -63,6 +63,8 @@ typedef unsigned long long CUdeviceptr;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUevent_st *CUevent;
+typedef int CUstreamAttrID;
+typedef union CUstreamAttrValue_union CUstreamAttrValue;
 typedef struct CUaccessPolicyWindow_st CUaccessPolicyWindow;
 typedef void (*CUhostFn)(void *userData);
 

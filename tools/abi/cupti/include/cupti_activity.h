@@ -44,6 +44,27 @@ typedef enum {
     CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT = 2,
     CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_SIZE = 3,
     CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_LIMIT = 4,
+    CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER = 5,
+    CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE = 6,
+    CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_PRE_ALLOCATE_VALUE = 7,
+    CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED = 8,
+    CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER = 9,
+    CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_DEVICE_GRAPHS = 10,
+    CUPTI_ACTIVITY_ATTR_USER_DEFINED_RECORDS = 11,
+    CUPTI_ACTIVITY_ATTR_MULTIPLE_SUBSCRIBER_STATE = 12,
+    CUPTI_ACTIVITY_ATTR_ENABLE_HES = 13,
+    CUPTI_ACTIVITY_ATTR_ENABLE_ALLOCATION_SOURCE_TRACKING = 14,
+    CUPTI_ACTIVITY_ATTR_ENABLE_KERNEL_LATENCY_TIMESTAMPS = 15,
+    CUPTI_ACTIVITY_ATTR_ENABLE_ALL_SYNC_RECORDS = 16,
+    CUPTI_ACTIVITY_ATTR_ENABLE_CUDA_EVENT_DEVICE_TIMESTAMPS = 17,
+    CUPTI_ACTIVITY_ATTR_ENABLE_KERNEL_LAUNCH_ATTRIBUTES = 18,
+    CUPTI_ACTIVITY_ATTR_ENABLE_DEVICE_GRAPH_TRACE = 19,
+    CUPTI_ACTIVITY_ATTR_ENABLE_MULTI_SUBSCRIBER_GRAPH_TRACE = 20,
+    CUPTI_ACTIVITY_ATTR_THREAD_ID_TYPE = 21,
+    CUPTI_ACTIVITY_ATTR_TIMESTAMP_CALLBACK = 22,
+    CUPTI_ACTIVITY_ATTR_ENABLE_CIG_MODE = 23,
+    CUPTI_ACTIVITY_ATTR_HES_BUFFER_SIZE = 24,
+    CUPTI_ACTIVITY_ATTR_COUNT,
     CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_FORCE_INT = 0x7fffffff
 } CUpti_ActivityAttribute;
 
@@ -115,6 +136,7 @@ typedef enum {
     CUPTI_ACTIVITY_INSTRUCTION_CLASS_BARRIER = 17,
     CUPTI_ACTIVITY_INSTRUCTION_CLASS_MISCELLANEOUS = 18,
     CUPTI_ACTIVITY_INSTRUCTION_CLASS_FP_16 = 19,
+    CUPTI_ACTIVITY_INSTRUCTION_CLASS_UNIFORM = 20,
     CUPTI_ACTIVITY_INSTRUCTION_CLASS_KIND_FORCE_INT = 0x7fffffff
 } CUpti_ActivityInstructionClass;
 
@@ -174,6 +196,11 @@ typedef enum {
     CUPTI_ACTIVITY_KIND_JIT = 52,
     CUPTI_ACTIVITY_KIND_DEVICE_GRAPH_TRACE = 53,
     CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS = 54,
+    CUPTI_ACTIVITY_KIND_CONFIDENTIAL_COMPUTE_ROTATION = 55,
+    CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE = 56,
+    CUPTI_ACTIVITY_KIND_COMPUTE_ENGINE_CTX_SWITCH = 57,
+    CUPTI_ACTIVITY_KIND_HOST_LAUNCH = 58,
+    CUPTI_ACTIVITY_KIND_GREEN_CONTEXT = 59,
 #if CUPTI_GPUTRAIL_LAYOUT >= 13
     CUPTI_ACTIVITY_KIND_COUNT = 60,
 #elif CUPTI_GPUTRAIL_LAYOUT >= 12
@@ -189,7 +216,8 @@ typedef enum {
 typedef enum {
     CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR = 0,
     CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE = 1,
-    CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_MULTI_DEVICE = 2
+    CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_MULTI_DEVICE = 2,
+    CUPTI_ACTIVITY_LAUNCH_TYPE_CBL_COMMANDLIST = 3
 } CUpti_ActivityLaunchType;
 
 typedef enum {
@@ -235,6 +263,11 @@ typedef enum {
     CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH = 1<<16,
     CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION = 2<<16,
     CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE = 3<<16,
+    CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING = 4<<16,
+    CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING = 5<<16,
+    CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL = 6<<16,
+    CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST = 7<<16,
+    CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT = 8<<16,
     CUPTI_ACTIVITY_OVERHEAD_FORCE_INT = 0x7fffffff
 } CUpti_ActivityOverheadKind;
 
@@ -301,6 +334,7 @@ typedef enum {
 typedef enum {
     CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT = 0,
     CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM = 1,
+    CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE = 2,
     CUPTI_ACTIVITY_THREAD_ID_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityThreadIdType;
 
@@ -661,29 +695,37 @@ typedef struct CUPTI_RECORD {
     } value;
 } CUpti_ActivityDeviceAttribute;
 
+typedef struct {
+    uint32_t smClock;
+    uint32_t memoryClock;
+    uint32_t pcieLinkGen;
+    uint32_t pcieLinkWidth;
+    CUpti_EnvironmentClocksThrottleReason clocksThrottleReasons;
+} CUpti_ActivityEnvironmentSpeed;
+
+typedef struct {
+    uint32_t gpuTemperature;
+} CUpti_ActivityEnvironmentTemperature;
+
+typedef struct {
+    uint32_t power;
+    uint32_t powerLimit;
+} CUpti_ActivityEnvironmentPower;
+
+typedef struct {
+    uint32_t fanSpeed;
+} CUpti_ActivityEnvironmentCooling;
+
 typedef struct CUPTI_RECORD {
     CUpti_ActivityKind kind;
     uint32_t deviceId;
     uint64_t timestamp;
     CUpti_ActivityEnvironmentKind environmentKind;
     union {
-        struct {
-            uint32_t smClock;
-            uint32_t memoryClock;
-            uint32_t pcieLinkGen;
-            uint32_t pcieLinkWidth;
-            CUpti_EnvironmentClocksThrottleReason clocksThrottleReasons;
-        } speed;
-        struct {
-            uint32_t gpuTemperature;
-        } temperature;
-        struct {
-            uint32_t power;
-            uint32_t powerLimit;
-        } power;
-        struct {
-            uint32_t fanSpeed;
-        } cooling;
+        CUpti_ActivityEnvironmentSpeed speed;
+        CUpti_ActivityEnvironmentTemperature temperature;
+        CUpti_ActivityEnvironmentPower power;
+        CUpti_ActivityEnvironmentCooling cooling;
     } data;
 } CUpti_ActivityEnvironment;
 
@@ -1125,6 +1167,11 @@ typedef struct CUPTI_RECORD {
 } CUpti_ActivityName;
 
 /* Of earlier versions; not delivered. */
+typedef struct {
+    uint32_t index;
+    uint32_t domainId;
+} CUpti_ActivityNvLinkNpu;
+
 typedef struct CUPTI_RECORD {
     CUpti_ActivityKind kind;
     uint32_t nvlinkVersion;
@@ -1132,17 +1179,11 @@ typedef struct CUPTI_RECORD {
     CUpti_DevType typeDev1;
     union {
         CUuuid uuidDev;
-        struct {
-            uint32_t index;
-            uint32_t domainId;
-        } npu;
+        CUpti_ActivityNvLinkNpu npu;
     } idDev0;
     union {
         CUuuid uuidDev;
-        struct {
-            uint32_t index;
-            uint32_t domainId;
-        } npu;
+        CUpti_ActivityNvLinkNpu npu;
     } idDev1;
     uint32_t flag;
     uint32_t physicalNvLinkCount;
@@ -1159,17 +1200,11 @@ typedef struct CUPTI_RECORD {
     CUpti_DevType typeDev1;
     union {
         CUuuid uuidDev;
-        struct {
-            uint32_t index;
-            uint32_t domainId;
-        } npu;
+        CUpti_ActivityNvLinkNpu npu;
     } idDev0;
     union {
         CUuuid uuidDev;
-        struct {
-            uint32_t index;
-            uint32_t domainId;
-        } npu;
+        CUpti_ActivityNvLinkNpu npu;
     } idDev1;
     uint32_t flag;
     uint32_t physicalNvLinkCount;
@@ -1185,17 +1220,11 @@ typedef struct CUPTI_RECORD {
     CUpti_DevType typeDev1;
     union {
         CUuuid uuidDev;
-        struct {
-            uint32_t index;
-            uint32_t domainId;
-        } npu;
+        CUpti_ActivityNvLinkNpu npu;
     } idDev0;
     union {
         CUuuid uuidDev;
-        struct {
-            uint32_t index;
-            uint32_t domainId;
-        } npu;
+        CUpti_ActivityNvLinkNpu npu;
     } idDev1;
     uint32_t flag;
     uint32_t physicalNvLinkCount;
@@ -1398,6 +1427,28 @@ typedef struct CUPTI_RECORD {
     uint64_t samplingPeriodInCycles;
 } CUpti_ActivityPCSamplingRecordInfo;
 
+typedef enum {
+    CUPTI_PCIE_GEN_GEN1 = 1,
+    CUPTI_PCIE_GEN_GEN2 = 2,
+    CUPTI_PCIE_GEN_GEN3 = 3,
+    CUPTI_PCIE_GEN_GEN4 = 4,
+    CUPTI_PCIE_GEN_GEN5 = 5,
+    CUPTI_PCIE_GEN_GEN6 = 6,
+    CUPTI_PCIE_GEN_FORCE_INT = 0x7fffffff
+} CUpti_PcieGen;
+
+typedef struct {
+    CUuuid uuidDev;
+    CUdevice peerDev[CUPTI_MAX_GPUS];
+} CUpti_ActivityPcieGpuAttr;
+
+typedef struct {
+    uint16_t secondaryBus;
+    uint16_t deviceId;
+    uint16_t vendorId;
+    uint16_t pad0;
+} CUpti_ActivityPcieBridgeAttr;
+
 typedef struct CUPTI_RECORD {
     CUpti_ActivityKind kind;
     CUpti_PcieDeviceType type;
@@ -1411,16 +1462,8 @@ typedef struct CUPTI_RECORD {
     uint16_t linkWidth;
     uint16_t upstreamBus;
     union {
-        struct {
-            CUuuid uuidDev;
-            CUdevice peerDev[CUPTI_MAX_GPUS];
-        } gpuAttr;
-        struct {
-            uint16_t secondaryBus;
-            uint16_t deviceId;
-            uint16_t vendorId;
-            uint16_t pad0;
-        } bridgeAttr;
+        CUpti_ActivityPcieGpuAttr gpuAttr;
+        CUpti_ActivityPcieBridgeAttr bridgeAttr;
     } attr;
 } CUpti_ActivityPcie;
 
@@ -1540,35 +1583,47 @@ typedef enum {
     CUPTI_ACTIVITY_MEMORY_POOL_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ActivityMemoryPoolType;
 
-#define CUPTI_GPUTRAIL_MEMORY3                               \
-    CUpti_ActivityKind kind;                                 \
-    CUpti_ActivityMemoryOperationType memoryOperationType;   \
-    CUpti_ActivityMemoryKind memoryKind;                     \
-    uint32_t correlationId;                                  \
-    uint64_t address;                                        \
-    uint64_t bytes;                                          \
-    uint64_t timestamp;                                      \
-    uint64_t PC;                                             \
-    uint32_t processId;                                      \
-    uint32_t deviceId;                                       \
-    uint32_t contextId;                                      \
-    uint32_t streamId;                                       \
-    const char *name;                                        \
-    uint32_t isAsync;                                        \
-    uint32_t pad1;                                           \
-    struct {                                                 \
-        CUpti_ActivityMemoryPoolType memoryPoolType;         \
-        uint32_t pad2;                                       \
-        uint64_t address;                                    \
-        uint64_t releaseThreshold;                           \
-        union {                                              \
-            uint64_t size;                                   \
-            uint64_t processId;                              \
-        } pool;                                              \
-        uint64_t utilizedSize;                               \
+#define CUPTI_GPUTRAIL_MEMORY2                             \
+    CUpti_ActivityKind kind;                               \
+    CUpti_ActivityMemoryOperationType memoryOperationType; \
+    CUpti_ActivityMemoryKind memoryKind;                   \
+    uint32_t correlationId;                                \
+    uint64_t address;                                      \
+    uint64_t bytes;                                        \
+    uint64_t timestamp;                                    \
+    uint64_t PC;                                           \
+    uint32_t processId;                                    \
+    uint32_t deviceId;                                     \
+    uint32_t contextId;                                    \
+    uint32_t streamId;                                     \
+    const char *name;                                      \
+    uint32_t isAsync;                                      \
+    uint32_t pad1;
+#define CUPTI_GPUTRAIL_MEMORY_POOL_CONFIG        \
+    CUpti_ActivityMemoryPoolType memoryPoolType; \
+    uint32_t pad2;                               \
+    uint64_t address;                            \
+    uint64_t releaseThreshold;                   \
+    union {                                      \
+        uint64_t size;                           \
+        uint64_t processId;                      \
+    } pool;
+#define CUPTI_GPUTRAIL_MEMORY3            \
+    CUPTI_GPUTRAIL_MEMORY2                \
+    struct {                              \
+        CUPTI_GPUTRAIL_MEMORY_POOL_CONFIG \
+        uint64_t utilizedSize;            \
     } memoryPoolConfig;
 
-/* Records of kind CUPTI_ACTIVITY_KIND_MEMORY2, of CUDA 11.8. */
+/* Records of kind CUPTI_ACTIVITY_KIND_MEMORY2, of CUDA 11.2. */
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MEMORY2
+    struct {
+        CUPTI_GPUTRAIL_MEMORY_POOL_CONFIG
+    } memoryPoolConfig;
+} CUpti_ActivityMemory2;
+
+/* Of CUDA 11.8. */
 typedef struct CUPTI_RECORD {
     CUPTI_GPUTRAIL_MEMORY3
 } CUpti_ActivityMemory3;
@@ -1621,6 +1676,13 @@ typedef struct CUPTI_RECORD {
 
 typedef uint64_t(CUPTIAPI *CUpti_TimestampCallbackFunc)(void);
 
+typedef enum {
+    CUPTI_DEVICE_VIRTUALIZATION_MODE_NONE = 0,
+    CUPTI_DEVICE_VIRTUALIZATION_MODE_PASS_THROUGH = 1,
+    CUPTI_DEVICE_VIRTUALIZATION_MODE_VIRTUAL_GPU = 2,
+    CUPTI_DEVICE_VIRTUALIZATION_MODE_FORCE_INT = 0x7fffffff
+} CUpti_DeviceVirtualizationMode;
+
 CUptiResult CUPTIAPI cuptiActivityConfigurePCSampling(
     CUcontext ctx, CUpti_ActivityPCSamplingConfig *config);
 CUptiResult CUPTIAPI cuptiActivityConfigureUnifiedMemoryCounter(
@@ -1628,18 +1690,29 @@ CUptiResult CUPTIAPI cuptiActivityConfigureUnifiedMemoryCounter(
 CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityDisableContext(CUcontext context, CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind);
+CUptiResult CUPTIAPI cuptiActivityEnableAllSyncRecords(uint8_t enable);
+CUptiResult CUPTIAPI cuptiActivityEnableAllocationSource(uint8_t enable);
+CUptiResult CUPTIAPI cuptiActivityEnableAndDump(CUpti_ActivityKind kind);
 CUptiResult CUPTIAPI cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind);
+CUptiResult CUPTIAPI cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t enable);
+CUptiResult CUPTIAPI cuptiActivityEnableDeviceGraph(uint8_t enable);
 CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable);
+CUptiResult CUPTIAPI cuptiActivityEnableHWTrace(uint8_t enable);
 CUptiResult CUPTIAPI cuptiActivityEnableLatencyTimestamps(uint8_t enable);
+CUptiResult CUPTIAPI cuptiActivityEnableLaunchAttributes(uint8_t enable);
 CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable);
 CUptiResult CUPTIAPI cuptiActivityFlush(CUcontext context, uint32_t streamId, uint32_t flag);
 CUptiResult CUPTIAPI cuptiActivityFlushAll(uint32_t flag);
+CUptiResult CUPTIAPI cuptiActivityFlushPeriod(uint32_t milliseconds);
 CUptiResult CUPTIAPI cuptiActivityGetAttribute(
     CUpti_ActivityAttribute attr, size_t *valueSize, void *value);
+CUptiResult CUPTIAPI cuptiActivityGetEnabledKinds(
+    CUpti_SubscriberHandle subscriber, CUpti_ActivityKind *kinds, uint32_t *room, uint32_t *count);
 CUptiResult CUPTIAPI cuptiActivityGetNextRecord(
     uint8_t *buffer, size_t validBufferSizeBytes, CUpti_Activity* *record);
 CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(
     CUcontext context, uint32_t streamId, size_t *dropped);
+CUptiResult CUPTIAPI cuptiActivityGetStructSize(CUpti_ActivityKind kind, uint32_t version, size_t *bytes);
 CUptiResult CUPTIAPI cuptiActivityPopExternalCorrelationId(
     CUpti_ExternalCorrelationKind kind, uint64_t *lastId);
 CUptiResult CUPTIAPI cuptiActivityPushExternalCorrelationId(
@@ -1652,9 +1725,11 @@ CUptiResult CUPTIAPI cuptiActivitySetAttribute(
     CUpti_ActivityAttribute attr, size_t *valueSize, void *value);
 CUptiResult CUPTIAPI cuptiComputeCapabilitySupported(int major, int minor, int *support);
 CUptiResult CUPTIAPI cuptiDeviceSupported(CUdevice dev, int *support);
+CUptiResult CUPTIAPI cuptiDeviceVirtualizationMode(CUdevice dev, CUpti_DeviceVirtualizationMode *mode);
 CUptiResult CUPTIAPI cuptiFinalize(void);
 CUptiResult CUPTIAPI cuptiGetAutoBoostState(CUcontext context, CUpti_ActivityAutoBoostState *state);
 CUptiResult CUPTIAPI cuptiGetContextId(CUcontext context, uint32_t *contextId);
+CUptiResult CUPTIAPI cuptiGetCudaEventId(CUevent event, uint32_t *eventId);
 CUptiResult CUPTIAPI cuptiGetDeviceId(CUcontext context, uint32_t *deviceId);
 CUptiResult CUPTIAPI cuptiGetGraphExecId(CUgraphExec graphExec, uint32_t *pId);
 CUptiResult CUPTIAPI cuptiGetGraphId(CUgraph graph, uint32_t *pId);
@@ -1665,6 +1740,7 @@ CUptiResult CUPTIAPI cuptiGetStreamIdEx(
     CUcontext context, CUstream stream, uint8_t perThreadStream, uint32_t *streamId);
 CUptiResult CUPTIAPI cuptiGetThreadIdType(CUpti_ActivityThreadIdType *type);
 CUptiResult CUPTIAPI cuptiGetTimestamp(uint64_t *timestamp);
+CUptiResult CUPTIAPI cuptiIsTracingSessionRunning(uint8_t *isRunning);
 CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType type);
 
 #if defined(__cplusplus)
@@ -1672,5 +1748,6 @@ CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType type);
 #endif
 
 #include "cupti_activity_later.h"
+#include "cupti_activity_v2.h"
 
 #endif

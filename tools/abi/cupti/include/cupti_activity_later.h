@@ -19,13 +19,25 @@ typedef enum {
     CUPTI_CHANNEL_TYPE_INVALID = 0,
     CUPTI_CHANNEL_TYPE_COMPUTE = 1,
     CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY = 2,
+    CUPTI_CHANNEL_TYPE_DECOMP = 3,
     CUPTI_CHANNEL_TYPE_FORCE_INT = 0x7fffffff
 } CUpti_ChannelType;
 
 typedef enum {
     CUPTI_CONTEXT_CIG_MODE_NONE = 0,
+    CUPTI_CONTEXT_CIG_MODE_CIG = 1,
+    CUPTI_CONTEXT_CIG_MODE_CIG_FALLBACK = 2,
     CUPTI_CONTEXT_CIG_MODE_FORCE_INT = 0x7fffffff
 } CUpti_ContextCigMode;
+
+typedef enum {
+    CUPTI_FUNC_EXECUTION_MODEL_UNKNOWN = 0,
+    CUPTI_FUNC_EXECUTION_MODEL_SIMT = 1,
+    CUPTI_FUNC_EXECUTION_MODEL_TILE = 2,
+    CUPTI_FUNC_EXECUTION_MODEL_HYBRID = 3,
+    CUPTI_FUNC_EXECUTION_MODEL_SIZE = 4,
+    CUPTI_FUNC_EXECUTION_MODEL_FORCE_INT = 0x7fffffff
+} CUpti_FuncExecutionModel;
 
 #define CUPTI_GPUTRAIL_KERNEL5                   \
     CUPTI_GPUTRAIL_KERNEL4                       \
@@ -308,17 +320,11 @@ typedef struct CUPTI_RECORD {
     CUpti_DevType typeDev1;
     union {
         CUuuid uuidDev;
-        struct {
-            uint32_t index;
-            uint32_t domainId;
-        } npu;
+        CUpti_ActivityNvLinkNpu npu;
     } idDev0;
     union {
         CUuuid uuidDev;
-        struct {
-            uint32_t index;
-            uint32_t domainId;
-        } npu;
+        CUpti_ActivityNvLinkNpu npu;
     } idDev1;
     uint32_t flag;
     uint32_t physicalNvLinkCount;
@@ -336,17 +342,11 @@ typedef struct CUPTI_RECORD {
     CUpti_DevType typeDev1;
     union {
         CUuuid uuidDev;
-        struct {
-            uint32_t index;
-            uint32_t domainId;
-        } npu;
+        CUpti_ActivityNvLinkNpu npu;
     } idDev0;
     union {
         CUuuid uuidDev;
-        struct {
-            uint32_t index;
-            uint32_t domainId;
-        } npu;
+        CUpti_ActivityNvLinkNpu npu;
     } idDev1;
     uint32_t flag;
     uint32_t physicalNvLinkCount;
@@ -356,6 +356,197 @@ typedef struct CUPTI_RECORD {
     uint8_t nvswitchConnected;
     uint8_t pad[7];
 } CUpti_ActivityNvLink5;
+
+/* Of an overhead CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL. */
+typedef struct {
+    uint32_t commandBufferLength;
+    uint32_t channelID;
+    uint32_t channelType;
+} CUpti_ActivityOverheadCommandBufferFullData;
+
+/* Records of kind CUPTI_ACTIVITY_KIND_GRAPH_TRACE: a launch of a graph, from the begin of its first node to the end of its last one. */
+#define CUPTI_GPUTRAIL_GRAPH_TRACE \
+    CUpti_ActivityKind kind;       \
+    uint32_t correlationId;        \
+    uint64_t start;                \
+    uint64_t end;                  \
+    uint32_t deviceId;             \
+    uint32_t graphId;              \
+    uint32_t contextId;            \
+    uint32_t streamId;             \
+    void *reserved;
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_GRAPH_TRACE
+} CUpti_ActivityGraphTrace;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_GRAPH_TRACE
+    uint32_t endDeviceId;
+    uint32_t endContextId;
+} CUpti_ActivityGraphTrace2;
+
+/* Kinds of which there are no records here: nothing of them happens on any device. */
+
+typedef enum {
+    CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_INVALID = 0,
+    CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED = 1,
+    CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED = 2,
+    CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED = 3,
+    CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_ActivityMemoryPoolOperationType;
+
+#define CUPTI_GPUTRAIL_MEMORY_POOL                                 \
+    CUpti_ActivityKind kind;                                       \
+    CUpti_ActivityMemoryPoolOperationType memoryPoolOperationType; \
+    CUpti_ActivityMemoryPoolType memoryPoolType;                   \
+    uint32_t correlationId;                                        \
+    uint32_t processId;                                            \
+    uint32_t deviceId;                                             \
+    size_t minBytesToKeep;                                         \
+    uint64_t address;                                              \
+    uint64_t size;                                                 \
+    uint64_t releaseThreshold;                                     \
+    uint64_t timestamp;
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MEMORY_POOL
+} CUpti_ActivityMemoryPool;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MEMORY_POOL
+    uint64_t utilizedSize;
+} CUpti_ActivityMemoryPool2;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_MEMORY_POOL
+    uint64_t utilizedSize;
+    uint8_t isManagedPool;
+    uint8_t pad2[7];
+} CUpti_ActivityMemoryPool3;
+
+typedef enum {
+    CUPTI_DEVICE_GRAPH_LAUNCH_MODE_INVALID = 0,
+    CUPTI_DEVICE_GRAPH_LAUNCH_MODE_FIRE_AND_FORGET = 1,
+    CUPTI_DEVICE_GRAPH_LAUNCH_MODE_TAIL = 2,
+    CUPTI_DEVICE_GRAPH_LAUNCH_MODE_FIRE_AND_FORGET_AS_SIBLING = 3
+} CUpti_DeviceGraphLaunchMode;
+
+typedef struct CUPTI_RECORD {
+    CUpti_ActivityKind kind;
+    uint32_t deviceId;
+    uint64_t start;
+    uint64_t end;
+    uint32_t graphId;
+    uint32_t launcherGraphId;
+    uint32_t deviceLaunchMode;
+    uint32_t contextId;
+    uint64_t streamId;
+    void *reserved;
+} CUpti_ActivityDeviceGraphTrace;
+
+typedef struct CUPTI_RECORD {
+    CUpti_ActivityKind kind;
+    uint32_t deviceId;
+    uint32_t contextId;
+    uint32_t streamId;
+    uint32_t channelID;
+    CUpti_ChannelType channelType;
+    uint32_t correlationId;
+    uint32_t numberOfOperations;
+    uint64_t sourceBytes;
+    void *reserved0;
+    uint64_t start;
+    uint64_t end;
+} CUpti_ActivityMemDecompress;
+
+typedef enum {
+    CUPTI_CONFIDENTIAL_COMPUTE_INVALID_ROTATION_EVENT = 0,
+    CUPTI_CONFIDENTIAL_COMPUTE_KEY_ROTATION_CHANNEL_BLOCKED = 1,
+    CUPTI_CONFIDENTIAL_COMPUTE_KEY_ROTATION_CHANNEL_DRAINED = 2,
+    CUPTI_CONFIDENTIAL_COMPUTE_KEY_ROTATION_CHANNEL_UNBLOCKED = 3,
+    CUPTI_CONFIDENTIAL_COMPUTE_EVENT_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_ConfidentialComputeRotationEventType;
+
+typedef struct CUPTI_RECORD {
+    CUpti_ActivityKind kind;
+    CUpti_ConfidentialComputeRotationEventType eventType;
+    uint32_t deviceId;
+    uint32_t contextId;
+    uint32_t channelId;
+    CUpti_ChannelType channelType;
+    uint64_t timestamp;
+} CUpti_ActivityConfidentialComputeRotation;
+
+typedef struct CUPTI_RECORD {
+    CUpti_ActivityKind kind;
+    uint32_t streamId;
+    uint32_t contextId;
+    uint32_t deviceId;
+    uint32_t correlationId;
+    uint32_t graphId;
+    uint64_t graphNodeId;
+    uint32_t processId;
+    uint32_t threadId;
+    uint64_t start;
+    uint64_t end;
+} CUpti_ActivityGraphHostNode;
+
+typedef struct CUPTI_RECORD {
+    CUpti_ActivityKind kind;
+    uint32_t streamId;
+    uint32_t contextId;
+    uint32_t deviceId;
+    uint32_t correlationId;
+    uint32_t processId;
+    uint32_t threadId;
+    uint32_t padding;
+    uint64_t start;
+    uint64_t end;
+} CUpti_ActivityHostLaunch;
+
+typedef enum {
+    CUPTI_COMPUTE_ENGINE_CTX_SWITCH_OPERATION_INVALID = 0,
+    CUPTI_COMPUTE_ENGINE_CTX_SWITCH_OPERATION_START = 1,
+    CUPTI_COMPUTE_ENGINE_CTX_SWITCH_OPERATION_END = 2,
+    CUPTI_COMPUTE_ENGINE_CTX_SWITCH_OPERATION_COUNT = 0x7fffffff
+} CUpti_ComputeEngineCtxSwitchOperationType;
+
+typedef struct CUPTI_RECORD {
+    CUpti_ActivityKind kind;
+    uint32_t contextId;
+    uint64_t timestamp;
+    CUpti_ComputeEngineCtxSwitchOperationType operationType;
+    uint32_t padding;
+} CUpti_ActivityComputeEngineCtxSwitch;
+
+#define CUPTI_GPUTRAIL_GREEN_CONTEXT \
+    CUpti_ActivityKind kind;         \
+    uint32_t contextId;              \
+    uint32_t parentContextId;        \
+    uint32_t deviceId;               \
+    uint32_t numTpcs;                \
+    uint16_t numMultiprocessors;     \
+    uint8_t logicalTpcMaskSize;      \
+    uint8_t padding;                 \
+    uint32_t logicalTpcMask[32];
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_GREEN_CONTEXT
+} CUpti_ActivityGreenContext;
+
+#define CUPTI_GPUTRAIL_GREEN_CONTEXT2   \
+    CUPTI_GPUTRAIL_GREEN_CONTEXT        \
+    uint64_t workqueueResourceId;       \
+    uint32_t workqueueConcurrencyLimit; \
+    uint32_t workqueueSharingScope;
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_GREEN_CONTEXT2
+} CUpti_ActivityGreenContext2;
+
+typedef struct CUPTI_RECORD {
+    CUPTI_GPUTRAIL_GREEN_CONTEXT2
+    uint32_t workqueueChannelCount;
+    uint32_t padding2;
+    uint32_t workqueueChannelIds[32];
+} CUpti_ActivityGreenContext3;
 
 #if defined(__cplusplus)
 }

@@ -58,6 +58,10 @@ typedef enum {
     CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING = 19,
     CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED = 20,
     CUPTI_CBID_RESOURCE_STREAM_ATTRIBUTE_CHANGED = 21,
+    CUPTI_CBID_RESOURCE_GRAPH_NODE_UPDATED = 22,
+    CUPTI_CBID_RESOURCE_GRAPH_NODE_SET_PARAMS = 23,
+    CUPTI_CBID_RESOURCE_LOGICAL_ENDPOINT_CREATED = 24,
+    CUPTI_CBID_RESOURCE_LOGICAL_ENDPOINT_DESTROYED = 25,
 #if CUPTI_GPUTRAIL_LAYOUT >= 13
     CUPTI_CBID_RESOURCE_SIZE = 26,
 #elif CUPTI_GPUTRAIL_LAYOUT >= 12
@@ -166,6 +170,40 @@ typedef struct {
     CUgraphExec graphExec;
 } CUpti_GraphData;
 
+/* Of CUPTI_CBID_RESOURCE_STREAM_ATTRIBUTE_CHANGED, which is never told. */
+typedef struct {
+    CUstream stream;
+    CUstreamAttrID attr;
+    const CUstreamAttrValue *value;
+} CUpti_StreamAttrData;
+
+typedef enum {
+    CUPTI_LOGICAL_ENDPOINT_TYPE_INVALID = 0,
+    CUPTI_LOGICAL_ENDPOINT_TYPE_UNICAST = 1,
+    CUPTI_LOGICAL_ENDPOINT_TYPE_MULTICAST = 2,
+    CUPTI_LOGICAL_ENDPOINT_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_LogicalEndpointType;
+
+/* Of CUPTI_CBID_RESOURCE_LOGICAL_ENDPOINT_CREATED and its like, which are never told. */
+typedef struct {
+    uint32_t logicalEndpointId;
+    CUpti_LogicalEndpointType type;
+    uint64_t size;
+    union {
+        uint32_t unicastDeviceId;
+        uint32_t multicastTeamSize;
+    } typeInfo;
+    uint32_t flags;
+} CUpti_LogicalEndpointResourceData;
+
+/* Domain CUPTI_CB_DOMAIN_STATE, in which nothing is told. */
+typedef struct {
+    struct {
+        CUptiResult result;
+        const char *message;
+    } notification;
+} CUpti_StateData;
+
 /* Domain CUPTI_CB_DOMAIN_SYNCHRONIZE. */
 typedef struct {
     CUcontext context;
@@ -181,6 +219,32 @@ typedef struct {
 #endif
 } CUpti_NvtxData;
 
+/* The payload of a marker of NVTX's extension: none is told. */
+typedef enum {
+    CUPTI_NVTX_EXT_PAYLOAD_TYPE_UNKNOWN = 0,
+    CUPTI_NVTX_EXT_PAYLOAD_TYPE_SCHEMA = 1,
+    CUPTI_NVTX_EXT_PAYLOAD_TYPE_ENUM = 2,
+    CUPTI_NVTX_EXT_PAYLOAD_TYPE_FORCE_INT = 0x7fffffff
+} CUpti_NvtxExtPayloadType;
+
+typedef struct {
+    uint32_t structSize;
+    uint32_t type;
+    void *attributes;
+} CUpti_NvtxExtPayloadAttr;
+
+#define CUPTI_SUBSCRIBER_NAME_MAX_LEN 53
+#define CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN 64
+
+typedef struct {
+    size_t structSize;
+    const char *subscriberName;
+    char *oldSubscriberName; /* a place for the name of the subscriber that there is already, or null */
+    size_t oldSubscriberSize;
+    uint8_t allowMultipleSubscribers; /* not used: there is one subscriber */
+    uint8_t padding[7];
+} CUpti_SubscriberParams;
+
 typedef void(CUPTIAPI *CUpti_CallbackFunc)(void *userdata, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                                            const void *cbdata);
 
@@ -195,8 +259,13 @@ CUptiResult CUPTIAPI cuptiGetCallbackName(
 CUptiResult CUPTIAPI cuptiGetCallbackState(
     uint32_t *enable, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,
     CUpti_CallbackId cbid);
+CUptiResult CUPTIAPI cuptiGetEnabledCallbacks(
+    CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain, CUpti_CallbackId *cbids, uint32_t *room,
+    uint32_t *count);
 CUptiResult CUPTIAPI cuptiSubscribe(
     CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *userdata);
+CUptiResult CUPTIAPI cuptiSubscribe_v2(
+    CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *userdata, CUpti_SubscriberParams *params);
 CUptiResult CUPTIAPI cuptiSupportedDomains(size_t *domainCount, CUpti_DomainTable *domainTable);
 CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle subscriber);
 

@@ -13,6 +13,8 @@ typedef void (*CUpti_OpenMpFunction)(void);
 typedef CUpti_OpenMpFunction (*CUpti_OpenMpLookup)(const char *name);
 
 int CUPTIAPI cuptiOpenMpInitialize(CUpti_OpenMpLookup lookup, const char *runtimeVersion, unsigned int omptVersion);
+/* The same of CUDA 11 and later: the other arguments are not used. toolData is OMPT's ompt_data_t. */
+int CUPTIAPI cuptiOpenMpInitialize_v2(CUpti_OpenMpLookup lookup, int initialDevice, void *toolData);
 
 #if defined(__cplusplus)
 }

@@ -1,10 +1,10 @@
 //! The Callback API: one subscriber, which is a subscriber of gputrail.
 
 use crate::domain::{self, CallbackDomain};
-use crate::layout::layout;
+use crate::layout::{Layout, layout};
 use crate::load::callee;
 use crate::objects::within;
-use crate::place::Place;
+use crate::place::{Place, write_list};
 use crate::result::{Answer, CUptiResult};
 use crate::{callback_data, with_gputrail};
 use core::ffi::{c_char, c_void};
@@ -59,6 +59,8 @@ struct Subscription {
     client: Arc<Client>,
     /// Held while callbacks are enabled or disabled.
     enabling: Mutex<()>,
+    /// The name that the program has given to itself.
+    name: String,
     subscriber: tool::Subscriber,
     _context: tool::Context,
 }
@@ -81,7 +83,7 @@ pub fn finish() {
 }
 
 impl Subscription {
-    fn new(client: Client) -> Answer<Subscription> {
+    fn new(client: Client, name: String) -> Answer<Subscription> {
         static NEXT: AtomicUsize = AtomicUsize::new(1);
         let client = Arc::new(client);
         let of_subscriber = client.clone();
@@ -96,6 +98,7 @@ impl Subscription {
             handle: NEXT.fetch_add(1, Ordering::Relaxed) << 4,
             client,
             enabling: Mutex::default(),
+            name,
             subscriber,
             _context: context,
         })
@@ -156,6 +159,50 @@ fn tell(client: &Client, callback: Callback<'_>, number: &mut u64) {
     }
 }
 
+/// Checks the handle of the subscriber.
+pub fn check(handle: SubscriberHandle) -> Answer {
+    found(handle).map(drop)
+}
+
+/// Whether there is a subscriber.
+pub fn is_subscribed() -> bool {
+    lock(&CURRENT).is_some()
+}
+
+/// The status where there is a subscriber already.
+fn second() -> CUptiResult {
+    match layout() {
+        Layout::Cuda10 => CUptiResult::MAX_LIMIT_REACHED,
+        _ => CUptiResult::MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
+    }
+}
+
+/// Subscribes a function, and gives it a name. The name of the subscriber that there is already goes to `refused`.
+fn subscribe(
+    place: Place<SubscriberHandle>,
+    function: Option<CallbackFunction>,
+    data: *mut c_void,
+    name: String,
+    refused: impl FnOnce(&str),
+) -> Answer {
+    let function = function.ok_or(CUptiResult::INVALID_PARAMETER)?;
+    let mut current = lock(&CURRENT);
+    if let Some(current) = &*current {
+        refused(&current.name);
+        return Err(second());
+    }
+    let client = Client {
+        function,
+        data,
+        is_alive: AtomicBool::new(true),
+        enabled: RwLock::default(),
+    };
+    let new = Subscription::new(client, name)?;
+    place.put(std::ptr::without_provenance_mut(new.handle));
+    *current = Some(Arc::new(new));
+    Ok(())
+}
+
 /// Subscribes a function, which is not called before callbacks are enabled.
 ///
 /// # Safety
@@ -170,19 +217,104 @@ pub unsafe extern "C" fn cuptiSubscribe(
     with_gputrail(|| {
         // SAFETY: `subscriber` is null or a place for a handle.
         let place = unsafe { Place::new(subscriber) }?;
-        let function = callback.ok_or(CUptiResult::INVALID_PARAMETER)?;
-        let mut current = lock(&CURRENT);
-        if current.is_some() {
-            return Err(CUptiResult::MAX_LIMIT_REACHED);
+        subscribe(place, callback, data, String::new(), |_| {})
+    })
+}
+
+/// `CUpti_SubscriberParams`, as of CUDA 13.0: a later field asks whether there may be other subscribers, and there is one in any case.
+#[repr(C)]
+pub struct SubscriberParams {
+    size: usize,
+    name: *const c_char,
+    /// A place for the name of the subscriber that there is already, and its bytes.
+    old_name: *mut c_char,
+    old_bytes: usize,
+}
+
+/// The most letters of a subscriber's name (`CUPTI_SUBSCRIBER_NAME_MAX_LEN`).
+const MAX_NAME: usize = 53;
+
+/// As [`cuptiSubscribe`], with names of subscribers.
+///
+/// # Safety
+///
+/// As for [`cuptiSubscribe`]; `params` is null or leads to as many bytes as its first field says, its texts and places are null or are
+/// what the structure says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiSubscribe_v2(
+    subscriber: *mut SubscriberHandle,
+    callback: Option<CallbackFunction>,
+    data: *mut c_void,
+    params: *mut SubscriberParams,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: `subscriber` is null or a place for a handle.
+        let place = unsafe { Place::new(subscriber) }?;
+        if params.is_null() {
+            return subscribe(place, callback, data, String::new(), |_| {});
         }
-        let new = Subscription::new(Client {
-            function,
-            data,
-            is_alive: AtomicBool::new(true),
-            enabled: RwLock::default(),
-        })?;
-        place.put(std::ptr::without_provenance_mut(new.handle));
-        *current = Some(Arc::new(new));
+        // SAFETY: `params` is not null, so that it leads to the field with its size.
+        let is_whole =
+            params.is_aligned() && unsafe { (*params).size } >= size_of::<SubscriberParams>();
+        if !is_whole {
+            return Err(CUptiResult::INVALID_PARAMETER);
+        }
+        // SAFETY: the structure has these fields, as its size says.
+        let params = unsafe { &*params };
+        // SAFETY: the program gives a text that ends with a 0, or null.
+        let name = unsafe { gputrail_abi::given(params.name) }.unwrap_or_default();
+        let name = name.chars().take(MAX_NAME).collect();
+        subscribe(place, callback, data, name, |old| {
+            if params.old_name.is_null() || params.old_bytes == 0 {
+                return;
+            }
+            let text = format!("CUPTI for {old}");
+            let bytes = text.len().min(params.old_bytes - 1);
+            // SAFETY: the place has as many bytes as its field says: those of the text, and a 0.
+            unsafe {
+                params
+                    .old_name
+                    .copy_from_nonoverlapping(text.as_ptr().cast(), bytes);
+                params.old_name.add(bytes).write(0);
+            }
+        })
+    })
+}
+
+/// The callbacks of a domain that are enabled.
+///
+/// # Safety
+///
+/// `room` is null or leads to the number of elements of `ids`, which is null or has as many; `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetEnabledCallbacks(
+    subscriber: SubscriberHandle,
+    domain: CallbackDomain,
+    ids: *mut u32,
+    room: *mut u32,
+    count: *mut u32,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: `count` is null or a place for a number.
+        let count = unsafe { Place::new(count) }?;
+        // Checks the domain.
+        domain::ids(domain)?;
+        let current = if subscriber.is_null() {
+            lock(&CURRENT).clone()
+        } else {
+            Some(found(subscriber)?)
+        };
+        let mut enabled: Vec<u32> = Vec::new();
+        if let Some(current) = current {
+            let all = &current.client.enabled;
+            let all = all.read().unwrap_or_else(PoisonError::into_inner);
+            let of_domain = all.iter().filter(|(of, _)| *of == domain.0);
+            enabled.extend(of_domain.map(|(_, id)| id));
+        }
+        enabled.sort_unstable();
+        // SAFETY: `room` is null or leads to the number of elements at `ids`, which may be null.
+        unsafe { write_list(&enabled, ids, room) }?;
+        count.put(enabled.len() as u32);
         Ok(())
     })
 }

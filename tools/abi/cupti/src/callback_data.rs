@@ -21,13 +21,13 @@ use crate::cuda;
 use crate::domain::{self, CallbackDomain};
 use crate::layout::{Layout, layout};
 use crate::objects::{CUcontext, CUstream, handle_of_context, handle_of_stream};
-use crate::text;
 use core::ffi::{CStr, c_char, c_void};
-use gputrail_abi::calls::Arguments;
-use gputrail_abi::kept;
+use gputrail_abi::activity::stream_of;
+use gputrail_abi::functions::{Arguments, Made};
+use gputrail_abi::{kept, names};
 use gputrail_record::{
     CodeObject, Context, ContextId, Domain, GraphChange, GraphOperation, Marker, MarkerKind,
-    Module, Queue, QueueId, Stream, StreamId, Synchronization,
+    Module, Queue, QueueId, StreamId, Synchronization,
 };
 use gputrail_tool::{Callback, describe};
 use std::ptr::{null, null_mut, without_provenance_mut};
@@ -185,7 +185,7 @@ fn data_of(callback: &Callback<'_>, site: u32, number: &mut u64) -> CallbackData
         function_name: null(),
         function_params: null(),
         function_return_value: null_mut(),
-        symbol_name: text::of_kernel(callback.kernel()),
+        symbol_name: names::of_kernel(callback.kernel()),
         context: context_handle(context),
         context_uid: context.0,
         correlation_data: number,
@@ -212,7 +212,13 @@ fn own_call(client: &Client, callback: &Callback<'_>, site: u32, number: &mut u6
         *to = argument.value();
         params.count += 1;
     }
-    let mut value = callback.return_value().unwrap_or(0);
+    // Functions of the simulated GPU's runtime return a status, beside what they make.
+    let mut value = match operation.domain {
+        Domain::OPENCL => callback.return_value().unwrap_or(0),
+        _ => callback
+            .return_code()
+            .map_or(0, |code| i64::from(code) as u64),
+    };
     let mut data = data_of(callback, site, number);
     data.function_name = kept(callback.name()).as_ptr();
     data.function_params = (&raw const params).cast();
@@ -234,18 +240,22 @@ fn call_of_cuda(
     let Some(shown) = cuda::shown(domain, callback.operation()) else {
         return;
     };
-    let id = shown.id(arguments);
+    let cuda::Numbered {
+        number: id,
+        function,
+    } = shown.function(arguments);
     if !client.is_enabled(domain, id) {
         return;
     }
     let made = match site {
-        0 => 0,
+        0 => Made::default(),
         _ => shown.made(arguments, callback),
     };
-    let params = shown.parameters(arguments, &raw const made);
+    let mut params = [0; cuda::WORDS];
+    shown.put(arguments, (&raw const made).addr() as u64, &mut params);
     let mut status = u64::from(cuda::status(callback.return_code().unwrap_or(0)));
     let mut data = data_of(callback, site, number);
-    data.function_name = shown.function_name(arguments).as_ptr();
+    data.function_name = cuda::plain_name(function).as_ptr();
     data.function_params = (&raw const params).cast();
     if site != 0 {
         data.function_return_value = (&raw mut status).cast();
@@ -286,17 +296,11 @@ pub fn resource(client: &Client, callback: Callback<'_>) {
     let (mut graph, mut first_graph);
     if let Some(context) = callback.record::<Context>() {
         data.context = without_provenance_mut(context.handle as usize);
-    } else if let Some(stream) = callback.record::<Stream>() {
-        data.context = context_handle(stream.context);
-        data.stream = without_provenance_mut(stream.handle as usize);
-    } else if let Some(queue) = callback.record::<Queue>() {
-        // Where the runtime has streams, its queues are its own.
-        let context = describe::<Context>(queue.context);
-        if context.is_ok_and(|context| context.domain != Domain::OPENCL) {
-            return;
-        }
-        data.context = context_handle(queue.context);
-        data.stream = without_provenance_mut(queue.handle as usize);
+    } else if let Some((_, handle, context)) = stream_of(&callback) {
+        data.context = context_handle(context);
+        data.stream = without_provenance_mut(handle as usize);
+    } else if callback.record::<Queue>().is_some() {
+        return;
     } else if let Some(code) = callback.record::<CodeObject>() {
         data.context = of_module(code.module);
         module.module_id = code.module.0;
@@ -406,9 +410,9 @@ pub fn marker(client: &Client, callback: Callback<'_>) {
             MarkerKind::START | MarkerKind::END => marker.id,
             _ => 0,
         },
-        name: text::of_string(marker.name),
-        domain: text::of_string(marker.domain),
-        category: text::of_string(marker.category),
+        name: names::of_string(marker.name),
+        domain: names::of_string(marker.domain),
+        category: names::of_string(marker.category),
         color: marker.color,
         thread_id: marker.thread.0,
     };

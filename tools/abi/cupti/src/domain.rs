@@ -13,10 +13,9 @@
 use crate::cuda;
 use crate::layout::{Layout, layout};
 use crate::result::{Answer, CUptiResult};
-use core::ffi::CStr;
 use gputrail_record::{Domain, Operation};
 use gputrail_tool as tool;
-use std::sync::LazyLock;
+use gputrail_tool::events::{resource, synchronization};
 
 /// `CUpti_CallbackDomain`
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -71,42 +70,42 @@ fn size(domain: CallbackDomain) -> u32 {
     }
 }
 
-/// Ids of resources and of synchronization, each with an operation that is told under it.
-static OPERATIONS: LazyLock<Vec<(CallbackDomain, u32, Operation)>> = LazyLock::new(|| {
-    let resources: [(u32, &CStr); 20] = [
-        (1, c"context created"),
-        (2, c"context destroyed"),
-        (3, c"stream created"),
-        (3, c"queue created"),
-        (4, c"stream destroyed"),
-        (4, c"queue destroyed"),
-        (5, c"runtime initialized"),
-        (6, c"code object loaded"),
-        (7, c"code object unloaded"),
-        (8, c"module profiled"),
-        (9, c"graph created"),
-        (10, c"graph destroyed"),
-        (11, c"graph cloned"),
-        (13, c"graph node created"),
-        (13, c"graph node cloned"),
-        (14, c"graph node destroyed"),
-        (15, c"graph dependency created"),
-        (16, c"graph dependency destroyed"),
-        (18, c"graph instantiated"),
-        (19, c"executable graph destroyed"),
-    ];
-    let waits: [(u32, &CStr); 2] = [(1, c"wait for queue"), (2, c"wait for context")];
-    let found = |of, (id, name): (u32, &CStr), domain| {
-        tool::operation(domain, name).map(|operation| (of, id, operation))
-    };
-    let resources = resources
-        .into_iter()
-        .filter_map(|one| found(CallbackDomain::RESOURCE, one, Domain::RESOURCE));
-    let waits = waits
-        .into_iter()
-        .filter_map(|one| found(CallbackDomain::SYNCHRONIZE, one, Domain::SYNCHRONIZATION));
-    resources.chain(waits).collect()
-});
+/// Ids of resources, and below those of synchronization, each with an operation that is told under it.
+const RESOURCES: [(u32, Operation); 20] = [
+    (1, resource::CONTEXT_CREATED),
+    (2, resource::CONTEXT_DESTROYED),
+    (3, resource::STREAM_CREATED),
+    (3, resource::QUEUE_CREATED),
+    (4, resource::STREAM_DESTROYED),
+    (4, resource::QUEUE_DESTROYED),
+    (5, resource::RUNTIME_INITIALIZED),
+    (6, resource::CODE_OBJECT_LOADED),
+    (7, resource::CODE_OBJECT_UNLOADED),
+    (8, resource::MODULE_PROFILED),
+    (9, resource::GRAPH_CREATED),
+    (10, resource::GRAPH_DESTROYED),
+    (11, resource::GRAPH_CLONED),
+    (13, resource::GRAPH_NODE_CREATED),
+    (13, resource::GRAPH_NODE_CLONED),
+    (14, resource::GRAPH_NODE_DESTROYED),
+    (15, resource::GRAPH_DEPENDENCY_CREATED),
+    (16, resource::GRAPH_DEPENDENCY_DESTROYED),
+    (18, resource::GRAPH_INSTANTIATED),
+    (19, resource::GRAPH_EXECUTABLE_DESTROYED),
+];
+const WAITS: [(u32, Operation); 2] = [
+    (1, synchronization::STREAM_SYNCHRONIZE),
+    (2, synchronization::CONTEXT_SYNCHRONIZE),
+];
+
+/// The ids of resources or of synchronization; none of other domains.
+fn told_in(domain: CallbackDomain) -> &'static [(u32, Operation)] {
+    match domain {
+        CallbackDomain::RESOURCE => &RESOURCES,
+        CallbackDomain::SYNCHRONIZE => &WAITS,
+        _ => &[],
+    }
+}
 
 /// The domain of gputrail whose functions or markers have ids of their own in `domain`.
 pub fn numbered(domain: CallbackDomain) -> Option<Domain> {
@@ -160,30 +159,30 @@ pub fn operations(domain: CallbackDomain, id: u32) -> Vec<Operation> {
     if let Some(own) = operation(domain, id) {
         return vec![own];
     }
-    let all = OPERATIONS.iter();
-    let found = all.filter(|one| (one.0, one.1) == (domain, id));
-    let found = found.map(|one| one.2);
+    let found = told_in(domain).iter().filter(|one| one.0 == id);
+    let found = found.map(|one| one.1);
     found.chain(cuda::operations_of(domain, id)).collect()
 }
 
 /// The ids under which an operation is told.
 pub fn ids_of(told: Operation) -> Vec<(CallbackDomain, u32)> {
-    let all = OPERATIONS.iter().filter(|one| one.2 == told);
-    let mut ids: Vec<_> = all.map(|one| (one.0, one.1)).collect();
+    let mut ids = Vec::new();
     for domain in ALL {
+        let all = told_in(domain).iter().filter(|one| one.1 == told);
+        ids.extend(all.map(|one| (domain, one.0)));
         if numbered(domain) == Some(told.domain) {
             ids.push((domain, FIRST + u32::from(told.number)));
         }
         let shown = cuda::shown(domain, told).into_iter();
-        ids.extend(shown.flat_map(|shown| shown.ids().map(move |id| (domain, id))));
+        ids.extend(shown.flat_map(|shown| shown.numbers().map(move |id| (domain, id))));
     }
     ids
 }
 
 /// The id under which an operation of objects or waits is told.
 pub fn id_of(told: Operation) -> Option<u32> {
-    let mut all = OPERATIONS.iter();
-    all.find(|one| one.2 == told).map(|one| one.1)
+    let mut all = RESOURCES.iter().chain(&WAITS);
+    all.find(|one| one.1 == told).map(|one| one.0)
 }
 
 /// The name of a function. Other callbacks have none.

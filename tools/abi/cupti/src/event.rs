@@ -53,7 +53,7 @@ mod group;
 
 use crate::clock;
 use crate::counting::catalogue::{self, Family};
-use crate::counting::values::{write_array, write_text};
+use crate::counting::values::{listed, write_array, write_text};
 use crate::counting::{device, engine, groups, replay};
 use crate::objects::{self, CUcontext, CUdevice};
 use crate::place::{Place, write_attribute};
@@ -124,40 +124,20 @@ pub unsafe extern "C" fn cuptiDeviceGetTimestamp(
     })
 }
 
-/// The number of domains of a device.
-///
-/// # Safety
-///
-/// `count` is null or a place for a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiDeviceGetNumEventDomains(
-    device: CUdevice,
-    count: *mut u32,
-) -> CUptiResult {
-    with_gputrail(|| {
-        // SAFETY: `count` is null or a place for a number.
-        let place = unsafe { Place::new(count) }?;
-        place.put(catalogue::of_device(device)?.domains.len() as u32);
-        Ok(())
-    })
-}
-
-/// The domains of a device, as many as there is room for.
-///
-/// # Safety
-///
-/// `size` is null or leads to a number; `domains` is null or leads to that many bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiDeviceEnumEventDomains(
-    device: CUdevice,
-    size: *mut usize,
-    domains: *mut u32,
-) -> CUptiResult {
-    with_gputrail(|| {
+listed! {
+    /// The domains of a device, as many as there is room for.
+    cuptiDeviceGetNumEventDomains, cuptiDeviceEnumEventDomains(device: CUdevice) => {
         let family = catalogue::of_device(device)?;
-        // SAFETY: `size` is null or leads to a number; `domains` is null or leads to that many bytes.
-        unsafe { write_array(size, domains, family.ids(family.domains.len())) }
-    })
+        family.ids(family.domains.len()).collect()
+    };
+    /// The domains of all devices, each once, as many as there is room for.
+    cuptiGetNumEventDomains, cuptiEnumEventDomains() => catalogue::all_ids(|family| family.domains.len())?;
+    /// The events of a domain, as many as there is room for.
+    cuptiEventDomainGetNumEvents, cuptiEventDomainEnumEvents(domain: u32) => {
+        let (family, place) = catalogue::domain(domain)?;
+        let events = family.domains[place].events.iter();
+        events.map(|event| family.id(*event)).collect()
+    };
 }
 
 /// Reads an attribute of a domain; the numbers of instances only of a `device`.
@@ -227,74 +207,6 @@ pub unsafe extern "C" fn cuptiEventDomainGetAttribute(
     with_gputrail(|| unsafe { domain_attribute(None, domain, attribute, size, value) })
 }
 
-/// The number of domains of all devices, each once.
-///
-/// # Safety
-///
-/// `count` is null or a place for a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiGetNumEventDomains(count: *mut u32) -> CUptiResult {
-    with_gputrail(|| {
-        // SAFETY: `count` is null or a place for a number.
-        let place = unsafe { Place::new(count) }?;
-        let all = catalogue::all()?;
-        place.put(all.iter().map(|family| family.domains.len() as u32).sum());
-        Ok(())
-    })
-}
-
-/// The domains of all devices, as many as there is room for.
-///
-/// # Safety
-///
-/// As for [`cuptiDeviceEnumEventDomains`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiEnumEventDomains(size: *mut usize, domains: *mut u32) -> CUptiResult {
-    with_gputrail(|| {
-        let all = catalogue::all()?;
-        let ids = all
-            .iter()
-            .flat_map(|family| family.ids(family.domains.len()));
-        // SAFETY: `size` is null or leads to a number; `domains` is null or leads to that many bytes.
-        unsafe { write_array(size, domains, ids) }
-    })
-}
-
-/// The number of events of a domain.
-///
-/// # Safety
-///
-/// `count` is null or a place for a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiEventDomainGetNumEvents(domain: u32, count: *mut u32) -> CUptiResult {
-    with_gputrail(|| {
-        // SAFETY: `count` is null or a place for a number.
-        let to = unsafe { Place::new(count) }?;
-        let (family, place) = catalogue::domain(domain)?;
-        to.put(family.domains[place].events.len() as u32);
-        Ok(())
-    })
-}
-
-/// The events of a domain, as many as there is room for.
-///
-/// # Safety
-///
-/// As for [`cuptiDeviceEnumEventDomains`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiEventDomainEnumEvents(
-    domain: u32,
-    size: *mut usize,
-    events: *mut u32,
-) -> CUptiResult {
-    with_gputrail(|| {
-        let (family, place) = catalogue::domain(domain)?;
-        let of = family.domains[place].events.iter();
-        // SAFETY: `size` is null or leads to a number; `events` is null or leads to that many bytes.
-        unsafe { write_array(size, events, of.map(|event| family.id(*event))) }
-    })
-}
-
 /// Reads an attribute of an event.
 ///
 /// # Safety
@@ -341,14 +253,30 @@ pub unsafe extern "C" fn cuptiEventGetIdFromName(
     name: *const c_char,
     event: *mut u32,
 ) -> CUptiResult {
+    let find = |family: &Family, name: &str| family.event_named(name);
+    // SAFETY: `name` is null or ends with a 0; `event` is null or a place for the id.
+    unsafe { id_named(device, name, event, find, CUptiResult::INVALID_EVENT_NAME) }
+}
+
+/// The id of the event or metric of a device that `find` finds the place of by its name; `unknown` is the status if there is none.
+///
+/// # Safety
+///
+/// `name` is null or ends with a 0; `id` is null or a place for the id.
+pub unsafe fn id_named(
+    device: CUdevice,
+    name: *const c_char,
+    id: *mut u32,
+    find: impl Fn(&Family, &str) -> Option<usize>,
+    unknown: CUptiResult,
+) -> CUptiResult {
     with_gputrail(|| {
-        // SAFETY: `event` is null or a place for an id.
-        let place = unsafe { Place::new(event) }?;
+        // SAFETY: `id` is null or a place for an id.
+        let place = unsafe { Place::new(id) }?;
         // SAFETY: `name` is null or ends with a 0, and the program leaves it alone during the call.
         let name = unsafe { given(name) }.ok_or(CUptiResult::INVALID_PARAMETER)?;
         let family = catalogue::of_device(device)?;
-        let found = family.event_named(&name);
-        place.put(family.id(found.ok_or(CUptiResult::INVALID_EVENT_NAME)?));
+        place.put(family.id(find(&family, &name).ok_or(unknown)?));
         Ok(())
     })
 }

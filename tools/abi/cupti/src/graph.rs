@@ -1,4 +1,4 @@
-//! The ids of graphs, executable graphs and nodes: callbacks have numbers in the places of their handles, which are the ids.
+//! The ids of graphs, executable graphs, nodes and events: callbacks have numbers in the places of their handles, which are the ids.
 
 use crate::place::Place;
 use crate::result::{Answer, CUptiResult};
@@ -41,4 +41,6 @@ ids! {
     cuptiGetGraphExecId: u32;
     /// The id of a node, unique in the process.
     cuptiGetGraphNodeId: u64;
+    /// The id of an event of the simulated GPU, as records of events have it. Events of OpenCL have none.
+    cuptiGetCudaEventId: u32;
 }

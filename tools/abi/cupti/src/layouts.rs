@@ -1,7 +1,7 @@
 //! The layouts and numbers of the headers in `include/`: against the structures of this crate, and against NVIDIA's own headers
 //! of several versions.
 
-use crate::activity::{Field, fields};
+use crate::activity::{ActivityKind, Field, fields, size_in_version};
 use crate::cuda::functions;
 use crate::layout::Layout;
 use gputrail_harness::machine::Need;
@@ -36,11 +36,20 @@ fn compiler(includes: &[PathBuf], layout: Layout) -> (tempfile::TempDir, Command
     (folder, compiler)
 }
 
-/// The declarations of headers: structures with the names of their fields, and enumerators.
+/// The declarations of headers: structures with the names of their fields, names of types, enumerators and functions.
 #[derive(Default)]
 struct Declared {
     structures: BTreeMap<String, Vec<String>>,
+    types: Vec<String>,
     numbers: Vec<String>,
+    functions: Vec<String>,
+}
+
+/// The name of CUPTI's function that a declaration is of.
+fn function(declaration: &str) -> Option<String> {
+    let name = declaration.split('(').next()?.split_whitespace().last()?;
+    let is_cuptis = name.starts_with("cupti") && declaration.contains('(');
+    is_cuptis.then(|| name.to_owned())
 }
 
 /// The last word of a declaration, without the length of an array and the value of an enumerator.
@@ -91,12 +100,18 @@ impl Declared {
                     match ended.take() {
                         Some(true) => {
                             found.numbers.extend(fields.drain(..).filter(is_cuptis));
+                            found.types.push(name(&declaration));
                         }
                         Some(false) => {
                             let of = std::mem::take(&mut fields);
+                            found.types.push(name(&declaration));
                             found.structures.insert(name(&declaration), of);
                         }
-                        None => {}
+                        // Another name of a structure.
+                        None if declaration.contains("typedef") => {
+                            found.types.push(name(&declaration));
+                        }
+                        None => found.functions.extend(function(&declaration)),
                     }
                     declaration.clear();
                 }
@@ -141,7 +156,8 @@ fn questions<'a>(structures: impl Iterator<Item = (&'a String, &'a Vec<String>)>
     let mut body = String::new();
     for (name, fields) in structures {
         body += &format!("SIZE({name});\n");
-        for field in fields {
+        // An anonymous union has no name.
+        for field in fields.iter().filter(|field| !field.is_empty()) {
             body += &format!("FIELD({name}, {field});\n");
         }
     }
@@ -223,14 +239,12 @@ fn parameters_lie_where_the_headers_have_them() {
     needs!(parameters_lie_where_the_headers_have_them: Need::Program("cc"));
     let mut body = String::new();
     let mut expected = BTreeMap::new();
-    for function in functions::ALL {
-        let mut end = 0_usize;
-        for parameter in function.parameters {
-            let (structure, field) = (format!("{}_params", function.name), parameter.name);
-            let offset = end.next_multiple_of(parameter.bytes);
-            end = offset + parameter.bytes;
+    for function in functions::DRIVER.iter().chain(functions::RUNTIME) {
+        let structure = format!("{}_params", function.name.to_str().unwrap());
+        for (offset, parameter) in function.places() {
+            let field = parameter.name.to_str().unwrap();
             body += &format!("FIELD({structure}, {field});\n");
-            let place = format!("{offset} {}", parameter.bytes);
+            let place = format!("{offset} {}", parameter.of.bytes);
             expected.insert(format!("{structure}.{field}"), place);
         }
     }
@@ -267,7 +281,11 @@ fn structures_and_numbers_are_those_of_nvidias_headers() {
                 "CUpti_GraphData",
                 "CUpti_NvtxData",
             ],
-            (Layout::Cuda13, false) => &["CUpti_ActivityNvLink2", "CUpti_ActivityNvLink3"],
+            (Layout::Cuda13, false) => &[
+                "CUpti_ActivityNvLink2",
+                "CUpti_ActivityNvLink3",
+                "CUpti_SubscriberParams",
+            ],
             _ => &[],
         };
         let mut structures = here.structures;
@@ -315,5 +333,65 @@ fn structures_and_numbers_are_those_of_nvidias_headers() {
         for (name, numbers) in &ours {
             assert_eq!(answers[name], *numbers, "{name} in {version}");
         }
+    }
+}
+
+/// What is not in the headers here: functions of CUDA have callback ids by their numbers as well, and no record has fields that the
+/// program chooses.
+fn is_left_out(name: &str) -> bool {
+    name.contains("_TRACE_CBID_") || name.ends_with("FieldIds")
+}
+
+#[test]
+fn nothing_that_nvidias_headers_declare_is_missing() {
+    needs!(nothing_that_nvidias_headers_declare_is_missing: Need::Cupti, Need::Program("cc"));
+    let installed = gputrail_harness::machine::tools().join("cupti");
+    let cuda = installed.join("13.5.25/nvidia/cu13/include");
+    for (layout, version) in [
+        (Layout::Cuda11, "11.8.87/nvidia/cuda_cupti"),
+        (Layout::Cuda12, "12.1.105/nvidia/cuda_cupti"),
+        (Layout::Cuda12, "12.9.79/nvidia/cuda_cupti"),
+        (Layout::Cuda13, "13.0.85/nvidia/cu13"),
+        (Layout::Cuda13, "13.5.25/nvidia/cu13"),
+    ] {
+        let theirs = [installed.join(version).join("include"), cuda.clone()];
+        let here = Declared::of(&[include()], layout);
+        let there = Declared::of(&theirs, layout);
+        let count = there.functions.len() + there.types.len();
+        assert!(count > 250, "{count} of {version}");
+        for (of, ours) in [
+            (&there.numbers, &here.numbers),
+            (&there.types, &here.types),
+            (&there.functions, &here.functions),
+        ] {
+            let is_cuptis = |name: &&String| name.to_lowercase().starts_with("cupti");
+            let wanted = of.iter().filter(is_cuptis);
+            let missing = wanted.filter(|name| !ours.contains(name) && !is_left_out(name));
+            let missing: Vec<&String> = missing.collect();
+            assert!(missing.is_empty(), "of {version}: {missing:?}");
+        }
+    }
+}
+
+#[test]
+fn structures_have_the_sizes_that_the_library_tells() {
+    needs!(structures_have_the_sizes_that_the_library_tells: Need::Program("cc"));
+    let newest = [
+        (3, "Kernel13"),
+        (50, "MemoryPool3"),
+        (51, "GraphTrace2"),
+        (53, "DeviceGraphTrace"),
+        (54, "MemDecompress"),
+        (55, "ConfidentialComputeRotation"),
+        (56, "GraphHostNode"),
+        (57, "ComputeEngineCtxSwitch"),
+        (58, "HostLaunch"),
+        (59, "GreenContext3"),
+    ];
+    let asked = newest.map(|(_, name)| format!("SIZE(CUpti_Activity{name});\n"));
+    let said = ask(&[include()], Layout::Cuda13, &asked.concat());
+    for (kind, name) in newest {
+        let told = size_in_version(ActivityKind(kind), Layout::Cuda13.version()).unwrap();
+        assert_eq!(said[&format!("CUpti_Activity{name}")], told.to_string());
     }
 }

@@ -1,5 +1,5 @@
 //! CUPTI for OpenCL and the simulated GPU, by its own names: the API of CUDA 10.0 on gputrail, with the records of that and later
-//! versions (`layout`).
+//! versions (`layout`), and their functions.
 //!
 //! The library is a translation: subscribers are those of gputrail, and a buffer of gputrail is translated into records in
 //! the program's memory. `docs/apis.md` says how programs use it.
@@ -9,7 +9,7 @@
 //! | CUDA | here |
 //! |---|---|
 //! | driver API, runtime API | functions of OpenCL and of the simulated GPU's runtime, as the functions of CUDA that do the same (`cuda`); under ids of gputrail's own, all functions of OpenCL (driver) and of the simulated GPU's runtime (runtime). CUDA's own functions are not reported |
-//! | `CUdevice`, device id | the device's number, from 0, in the order in which they became known (OpenCL: when a context is created for it, or a device is asked for that is not known) |
+//! | `CUdevice`, device id | the device's number, from 0, in the order in which they became known (OpenCL: when a context is created for it, or a device is asked for that is not known; the simulated GPU's are alone in its process) |
 //! | `CUcontext`, `CUstream` | handles of the runtime: `cl_context`, `cl_command_queue` (a queue where there are no streams); `contextId` and `streamId` are gputrail's ids |
 //! | current context | in a callback, the call's; otherwise none |
 //! | block, grid | workgroup, number of workgroups. A block size that the runtime chose and does not report is 1 |
@@ -20,13 +20,14 @@
 //! # Functions
 //!
 //! Statuses are without `CUPTI_ERROR_`. Functions return `INVALID_PARAMETER` without a place for the answer, and, but for
-//! `cuptiGetVersion`, `cuptiGetResultString`, `cuptiGetLastError`, `cuptiActivityGetNextRecord` and `cuptiComputeCapabilitySupported`,
+//! `cuptiGetVersion`, `cuptiGetResultString`, `cuptiGetErrorMessage`, `cuptiGetLastError`, `cuptiActivityGetNextRecord`,
+//! `cuptiActivityGetStructSize`, `cuptiIsTracingSessionRunning` and `cuptiComputeCapabilitySupported`,
 //! `NOT_INITIALIZED` if gputrail's library is not found or OpenCL was in use before. `event` and `metric` have tables of their own.
 //!
 //! | function | here | statuses |
 //! |---|---|---|
 //! | `cuptiGetVersion` | 12 for the layout of CUDA 10.0, and those of CUDA 11.8, 12.9 and 13.5: 18, 28, 130500 | |
-//! | `cuptiGetResultString` | a text of gputrail's own | `INVALID_PARAMETER`: no status |
+//! | `cuptiGetResultString`, `cuptiGetErrorMessage` | a text of gputrail's own | `INVALID_PARAMETER`: no status of the library's version |
 //! | `cuptiGetLastError` | of the calling thread | |
 //! | `cuptiGetTimestamp` | the clock of records | |
 //! | `cuptiGetContextId` | | `INVALID_CONTEXT` |
@@ -37,27 +38,33 @@
 //! | `cuptiComputeCapabilitySupported` | 0: no device has one | |
 //! | `cuptiGetAutoBoostState` | | `INVALID_PARAMETER` of null; else `NOT_SUPPORTED`: no device has auto boost |
 //! | `cuptiFinalize` | unsubscribes, disables all kinds, delivers what has been recorded and forgets the program's functions | |
-//! | `cuptiSubscribe` | | `MAX_LIMIT_REACHED`; `INVALID_PARAMETER` also without a function |
+//! | `cuptiDeviceVirtualizationMode` | `..._NONE`, `..._VIRTUAL_GPU` for the simulated GPU | `INVALID_DEVICE` |
+//! | `cuptiIsTracingSessionRunning` | whether there is a subscriber, or a kind is enabled | |
+//! | `cuptiSubscribe`, `cuptiSubscribe_v2` | the second gives the subscriber a name | `MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`, of CUDA 10.0 `MAX_LIMIT_REACHED`; `INVALID_PARAMETER` also without a function |
 //! | `cuptiUnsubscribe` | waits for the function on other threads, but not from within it | `INVALID_PARAMETER` |
 //! | `cuptiEnableCallback`, `cuptiEnableDomain`, `cuptiEnableAllDomains` | also from within callbacks | `INVALID_PARAMETER`: an unknown subscriber, domain or id |
-//! | `cuptiGetCallbackState` | | the same |
+//! | `cuptiGetCallbackState`, `cuptiGetEnabledCallbacks` | | the same |
 //! | `cuptiGetCallbackName` | of the domains driver and runtime | `INVALID_PARAMETER` of other domains and of ids that the headers do not name, and the name is null |
 //! | `cuptiSupportedDomains` | five, from CUDA 12 on six | |
 //! | `cuptiActivityRegisterCallbacks` | the functions are called one at a time, on threads of gputrail's or on one that flushes or disables | `INVALID_OPERATION` within them |
-//! | `cuptiActivityEnable`, `cuptiActivityDisable` | the table of kinds says which. What was recorded before a kind is disabled is delivered. What cannot be enabled can be disabled | `INVALID_KIND`, `NOT_COMPATIBLE` |
+//! | `cuptiActivityEnable`, `cuptiActivityEnableAndDump`, `cuptiActivityDisable`, `cuptiActivityGetEnabledKinds` | the table of kinds says which. What was recorded before a kind is disabled is delivered. What cannot be enabled can be disabled | `INVALID_KIND`, `NOT_COMPATIBLE` |
 //! | `cuptiActivityEnableContext`, `cuptiActivityDisableContext` | supersede the setting for all contexts until `cuptiFinalize` | `INVALID_KIND`, `INVALID_CONTEXT`; of kinds whose records belong to no context, calls among them, `NOT_COMPATIBLE` if it is to be enabled and `INVALID_KIND` if disabled |
 //! | `cuptiActivityFlushAll`, `cuptiActivityFlush` | wait for the queues of OpenCL, deliver all records of what has ended, and give the buffer back. Forced, they do not wait, and deliver what has not ended as well, with an end of 0; a record with its times follows. Context and stream are not used | `INVALID_OPERATION`: no functions are registered, or within a callback or one of these functions; `UNKNOWN` |
+//! | `cuptiActivityFlushPeriod` | how often records are looked for and full buffers given back, before a kind is enabled; otherwise each 100 ms | |
+//! | `cuptiActivityGetStructSize` | of the library's version (0, or its number) and of CUDA 13.5 | `INVALID_KIND`; `NOT_SUPPORTED`: another version |
 //! | `cuptiActivityGetNextRecord` | what is no record ends the buffer | `MAX_LIMIT_REACHED`; `INVALID_PARAMETER`: a pointer that is none of the buffer's records |
 //! | `cuptiActivityGetNumDroppedRecords` | of all contexts and streams | |
-//! | `cuptiActivityGetAttribute`, `cuptiActivitySetAttribute` | keep their values, and nothing depends on them: no memory of devices is used | `PARAMETER_SIZE_NOT_SUFFICIENT`; `INVALID_PARAMETER` |
+//! | `cuptiActivityGetAttribute`, `cuptiActivitySetAttribute` | `activity::attributes` | `PARAMETER_SIZE_NOT_SUFFICIENT`; `NOT_SUPPORTED`; `INVALID_PARAMETER`: also one that the library's version does not have |
+//! | `cuptiActivityEnableAllocationSource` and the other switches | set attributes | `NOT_SUPPORTED`: `cuptiActivityEnableHWTrace` |
+//! | `cuptiActivity..._v2`, `cuptiGetTimestamp_v2` | do what those without `_v2` do. The configuration of a kind of calls may name functions | `INVALID_PARAMETER`: also another subscriber; `NOT_SUPPORTED`: a selection of fields |
 //! | `cuptiActivityPushExternalCorrelationId`, `cuptiActivityPopExternalCorrelationId` | external ids of the process: recordings have them, too | `INVALID_PARAMETER`: a kind that is none; `QUEUE_EMPTY`; `MAX_LIMIT_REACHED` with 1024 ids |
 //! | `cuptiOpenACCInitialize`, `cuptiOpenMpInitialize` | have OpenACC's and OpenMP's runtimes tell what they do; the second returns 1, or 0 if nothing is taken | `INVALID_PARAMETER` |
 //! | `cuptiActivityEnableLatencyTimestamps` | | |
 //! | `cuptiActivityRegisterTimestampCallback` | the clock of records, and of `cuptiGetTimestamp`, may have any origin and speed; times between its readings are interpolated | `INVALID_PARAMETER` |
 //! | `cuptiActivityEnableDriverApi`, `cuptiActivityEnableRuntimeApi` | a function that is enabled is recorded without its kind, one that is disabled is not recorded with it; enabling or disabling the kind forgets that | `INVALID_PARAMETER`: an unknown id |
-//! | `cuptiGetGraphId`, `cuptiGetGraphExecId`, `cuptiGetGraphNodeId` | of the handles in `CUpti_GraphData`, which are numbers | `INVALID_PARAMETER` |
+//! | `cuptiGetGraphId`, `cuptiGetGraphExecId`, `cuptiGetGraphNodeId`, `cuptiGetCudaEventId` | of the handles in `CUpti_GraphData`, and of the simulated GPU's events, which are numbers | `INVALID_PARAMETER` |
 //! | `cuptiPCSampling*`, `cuptiGetCubinCrc`, `cuptiGetSassToSourceCorrelation`, `cuptiRegisterComputeCrcCallback` | `pc_sampling` | |
-//! | `cuptiProfiler*` | no device has these counters: `cuptiProfilerDeviceSupported` says so | `NOT_SUPPORTED`; `INVALID_PARAMETER` |
+//! | `cuptiProfiler*`, `cuptiRangeProfiler*`, `cuptiPmSampling*`, `cuptiSassMetrics*`, `cuptiClockControl*`, `cuptiDeviceGetChipName` | no device has these counters and clocks: `cuptiProfilerDeviceSupported` says so | `NOT_SUPPORTED`; `INVALID_PARAMETER` |
 //! | `cuptiActivityConfigureUnifiedMemoryCounter` | kinds 3 to 7; the bytes that were moved always have records | `INVALID_PARAMETER`; `UM_PROFILING_NOT_SUPPORTED`: something is recorded or called back already |
 //! | `cuptiActivityConfigurePCSampling` | the period of a context's device, also while it is sampled; the medium one, if it is never called | `INVALID_PARAMETER`: null, no context, a size below 8, or a period that does not exist; `INVALID_OPERATION` once the program has chosen a mode of event collection for the context, or has enabled one of its groups; `NOT_SUPPORTED`: the device cannot be sampled, or not so often, or the system does not allow it. Processors know no exponents, which are of cycles |
 //!
@@ -87,7 +94,6 @@ mod pc_sampling;
 mod place;
 mod result;
 mod sampling;
-mod text;
 mod timestamp;
 mod unavailable;
 
@@ -133,10 +139,24 @@ pub unsafe extern "C" fn cuptiGetResultString(
     api(|| {
         // SAFETY: `text` is null or a place for a pointer.
         let place = unsafe { Place::new(text) }?;
-        let known = result.text().filter(|_| result != CUptiResult::FORCE_INT);
+        let known = result.text().filter(|_| result.is_of(layout::layout()));
         place.put(known.ok_or(CUptiResult::INVALID_PARAMETER)?.as_ptr());
         Ok(())
     })
+}
+
+/// As [`cuptiGetResultString`], whose texts are descriptions.
+///
+/// # Safety
+///
+/// As for [`cuptiGetResultString`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiGetErrorMessage(
+    result: CUptiResult,
+    text: *mut *const c_char,
+) -> CUptiResult {
+    // SAFETY: `text` is null or a place for a pointer.
+    unsafe { cuptiGetResultString(result, text) }
 }
 
 /// The last error of the calling thread, which is forgotten.

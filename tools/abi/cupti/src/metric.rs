@@ -19,13 +19,14 @@ use crate::counting::catalogue::{self, Family, Metric};
 use crate::counting::document::ValueKind;
 use crate::counting::groups::{INVALID, of_context};
 use crate::counting::sets::{self, EventGroupSets};
-use crate::counting::values::{read_array, write_array, write_text};
+use crate::counting::values::{listed, read_array, write_array, write_text};
+use crate::event::id_named;
 use crate::objects::{CUcontext, CUdevice};
 use crate::place::{Place, write_attribute};
 use crate::result::{Answer, CUptiResult};
 use crate::with_gputrail;
 use core::ffi::{c_char, c_int, c_void};
-use gputrail_abi::{given, kept};
+use gputrail_abi::kept;
 use gputrail_record::{AgentAttributeKind, CounterUsage};
 use gputrail_tool::counting::metric_value;
 use gputrail_tool::{Status, agent_attribute};
@@ -75,73 +76,25 @@ fn category(family: &Family, metric: &Metric) -> u32 {
     }
 }
 
-/// The number of metrics of all devices, each once.
-///
-/// # Safety
-///
-/// `count` is null or a place for a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiGetNumMetrics(count: *mut u32) -> CUptiResult {
-    with_gputrail(|| {
-        // SAFETY: `count` is null or a place for a number.
-        let place = unsafe { Place::new(count) }?;
-        let all = catalogue::all()?;
-        place.put(all.iter().map(|family| family.metrics.len() as u32).sum());
-        Ok(())
-    })
-}
-
-/// The metrics of all devices, as many as there is room for.
-///
-/// # Safety
-///
-/// `size` is null or leads to a number; `metrics` is null or leads to that many bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiEnumMetrics(size: *mut usize, metrics: *mut u32) -> CUptiResult {
-    with_gputrail(|| {
-        let all = catalogue::all()?;
-        let ids = all
-            .iter()
-            .flat_map(|family| family.ids(family.metrics.len()));
-        // SAFETY: `size` is null or leads to a number; `metrics` is null or leads to that many bytes.
-        unsafe { write_array(size, metrics, ids) }
-    })
-}
-
-/// The number of metrics of a device.
-///
-/// # Safety
-///
-/// `count` is null or a place for a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiDeviceGetNumMetrics(
-    device: CUdevice,
-    count: *mut u32,
-) -> CUptiResult {
-    with_gputrail(|| {
-        // SAFETY: `count` is null or a place for a number.
-        let place = unsafe { Place::new(count) }?;
-        place.put(catalogue::of_device(device)?.metrics.len() as u32);
-        Ok(())
-    })
-}
-
-/// The metrics of a device, as many as there is room for.
-///
-/// # Safety
-///
-/// As for [`cuptiEnumMetrics`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiDeviceEnumMetrics(
-    device: CUdevice,
-    size: *mut usize,
-    metrics: *mut u32,
-) -> CUptiResult {
-    with_gputrail(|| {
+listed! {
+    /// The metrics of all devices, each once, as many as there is room for.
+    cuptiGetNumMetrics, cuptiEnumMetrics() => catalogue::all_ids(|family| family.metrics.len())?;
+    /// The metrics of a device, as many as there is room for.
+    cuptiDeviceGetNumMetrics, cuptiDeviceEnumMetrics(device: CUdevice) => {
         let family = catalogue::of_device(device)?;
-        // SAFETY: `size` is null or leads to a number; `metrics` is null or leads to that many bytes.
-        unsafe { write_array(size, metrics, family.ids(family.metrics.len())) }
-    })
+        family.ids(family.metrics.len()).collect()
+    };
+    /// The events that a metric is computed from, as many as there is room for.
+    cuptiMetricGetNumEvents, cuptiMetricEnumEvents(metric: u32) => {
+        let (family, place) = catalogue::metric(metric)?;
+        let events = family.metrics[place].events.iter();
+        events.map(|event| family.id(*event)).collect()
+    };
+    /// The properties that a metric is computed from, as many as there is room for.
+    cuptiMetricGetNumProperties, cuptiMetricEnumProperties(metric: u32) => {
+        let (family, place) = catalogue::metric(metric)?;
+        properties(&family.metrics[place]).collect()
+    };
 }
 
 /// The metric of a device with this name.
@@ -155,16 +108,9 @@ pub unsafe extern "C" fn cuptiMetricGetIdFromName(
     name: *const c_char,
     metric: *mut u32,
 ) -> CUptiResult {
-    with_gputrail(|| {
-        // SAFETY: `metric` is null or a place for an id.
-        let place = unsafe { Place::new(metric) }?;
-        // SAFETY: `name` is null or ends with a 0, and the program leaves it alone during the call.
-        let name = unsafe { given(name) }.ok_or(CUptiResult::INVALID_PARAMETER)?;
-        let family = catalogue::of_device(device)?;
-        let found = family.metrics.iter().position(|one| one.name == name);
-        place.put(family.id(found.ok_or(CUptiResult::INVALID_METRIC_NAME)?));
-        Ok(())
-    })
+    let find = |family: &Family, name: &str| family.metrics.iter().position(|one| one.name == name);
+    // SAFETY: `name` is null or ends with a 0; `metric` is null or a place for the id.
+    unsafe { id_named(device, name, metric, find, CUptiResult::INVALID_METRIC_NAME) }
 }
 
 /// Reads an attribute of a metric.
@@ -203,80 +149,11 @@ pub unsafe extern "C" fn cuptiMetricGetAttribute(
     })
 }
 
-/// The number of events that a metric is computed from.
-///
-/// # Safety
-///
-/// `count` is null or a place for a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiMetricGetNumEvents(metric: u32, count: *mut u32) -> CUptiResult {
-    with_gputrail(|| {
-        // SAFETY: `count` is null or a place for a number.
-        let to = unsafe { Place::new(count) }?;
-        let (family, place) = catalogue::metric(metric)?;
-        to.put(family.metrics[place].events.len() as u32);
-        Ok(())
-    })
-}
-
-/// The events that a metric is computed from, as many as there is room for.
-///
-/// # Safety
-///
-/// As for [`cuptiEnumMetrics`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiMetricEnumEvents(
-    metric: u32,
-    size: *mut usize,
-    events: *mut u32,
-) -> CUptiResult {
-    with_gputrail(|| {
-        let (family, place) = catalogue::metric(metric)?;
-        let of = family.metrics[place].events.iter();
-        // SAFETY: `size` is null or leads to a number; `events` is null or leads to that many bytes.
-        unsafe { write_array(size, events, of.map(|event| family.id(*event))) }
-    })
-}
-
 /// The properties of a metric that have an id.
 fn properties(metric: &Metric) -> impl Iterator<Item = u32> {
     let ids = PROPERTIES.into_iter();
     ids.filter(|(_, name)| metric.properties.contains(name))
         .map(|(id, _)| id)
-}
-
-/// The number of properties that a metric is computed from.
-///
-/// # Safety
-///
-/// `count` is null or a place for a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiMetricGetNumProperties(metric: u32, count: *mut u32) -> CUptiResult {
-    with_gputrail(|| {
-        // SAFETY: `count` is null or a place for a number.
-        let to = unsafe { Place::new(count) }?;
-        let (family, place) = catalogue::metric(metric)?;
-        to.put(properties(&family.metrics[place]).count() as u32);
-        Ok(())
-    })
-}
-
-/// The properties that a metric is computed from, as many as there is room for.
-///
-/// # Safety
-///
-/// As for [`cuptiEnumMetrics`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiMetricEnumProperties(
-    metric: u32,
-    size: *mut usize,
-    ids: *mut u32,
-) -> CUptiResult {
-    with_gputrail(|| {
-        let (family, place) = catalogue::metric(metric)?;
-        // SAFETY: `size` is null or leads to a number; `ids` is null or leads to that many bytes.
-        unsafe { write_array(size, ids, properties(&family.metrics[place])) }
-    })
 }
 
 /// Makes the groups that count the events of metrics, and says which of them go together: one set for each pass.
@@ -348,6 +225,12 @@ pub unsafe extern "C" fn cuptiMetricGetRequiredEventGroupSets(
     })
 }
 
+/// The value that belongs to an id.
+fn value_of(id: u32, ids: &[u32], values: &[u64]) -> Option<u64> {
+    let place = ids.iter().position(|own| *own == id);
+    place.and_then(|place| values.get(place)).copied()
+}
+
 /// The totals of events, with the names of these.
 ///
 /// # Safety
@@ -362,9 +245,8 @@ unsafe fn totals(
     let (ids, values) = unsafe { (read_array(ids, id_size)?, read_array(values, size)?) };
     let mut totals = Vec::new();
     for event in &metric.1.events {
-        let place = ids.iter().position(|id| *id == metric.0.id(*event));
-        let value = place.and_then(|place| values.get(place));
-        let value = *value.ok_or(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT)?;
+        let value = value_of(metric.0.id(*event), &ids, &values);
+        let value = value.ok_or(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT)?;
         if value >= INVALID {
             return Err(CUptiResult::INVALID_EVENT_VALUE);
         }
@@ -459,9 +341,8 @@ pub unsafe extern "C" fn cuptiMetricGetValue2(
                     read_array(property_values.cast_const(), property_size)?,
                 )
             };
-            let place = ids.iter().position(|own| *own == id);
-            let value = place.and_then(|place| values.get(place));
-            let value = *value.ok_or(CUptiResult::INVALID_OPERATION)?;
+            let value = value_of(id, &ids, &values);
+            let value = value.ok_or(CUptiResult::INVALID_OPERATION)?;
             let name = PROPERTIES.iter().find(|(own, _)| *own == id);
             let name = name.map_or("", |(_, name)| name);
             given.push((name, in_units(name, value)));

@@ -2,17 +2,18 @@
 
 use crate::result::{Answer, CUptiResult};
 use core::ffi::{c_int, c_void};
+use gputrail_abi::agents::{any, sought};
 use gputrail_abi::lock;
 use gputrail_record::{
     Agent, AgentId, Context, ContextId, KernelId, KernelSymbol, Queue, QueueId, Stream, StreamId,
 };
-use gputrail_tool::{agents, context_of, describe, find_agents, queue_of, stream_of};
+use gputrail_tool::{Error, agents, context_of, describe, queue_of, stream_of};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// `CUdevice`: the number of a device in the order in which the process has come to know its agents. Who asks for one that is not known
-/// has OpenCL asked for its devices: they are there before the program makes a context.
+/// `CUdevice`: the number of a device in the order in which the process has come to know its agents. They are there before the program
+/// makes a context.
 pub type CUdevice = c_int;
 /// `CUcontext`: the handle of a context in its runtime, in OpenCL the `cl_context`.
 pub type CUcontext = *mut c_void;
@@ -32,31 +33,15 @@ pub fn device_of(agent: AgentId) -> Answer<u32> {
         .ok_or(CUptiResult::INVALID_DEVICE)
 }
 
-/// All devices' agents, also those that the program has not used yet.
-fn all_agents() -> Answer<Vec<AgentId>> {
-    // Without OpenCL there are none to find.
-    let _ = find_agents();
-    Ok(agents()?)
-}
-
 /// The agents that are known, or else all that there are.
 pub fn any_agents() -> Answer<Vec<AgentId>> {
-    let known = agents()?;
-    if known.is_empty() {
-        all_agents()
-    } else {
-        Ok(known)
-    }
+    Ok(any(agents)?)
 }
 
 /// The agent that a device is.
 pub fn agent(device: CUdevice) -> Answer<AgentId> {
     let place = usize::try_from(device).map_err(|_| CUptiResult::INVALID_DEVICE)?;
-    let found = agents()?.get(place).copied();
-    let found = match found {
-        Some(found) => Some(found),
-        None => all_agents()?.get(place).copied(),
-    };
+    let found = sought(|| Ok::<_, Error>(agents()?.get(place).copied()))?;
     found.ok_or(CUptiResult::INVALID_DEVICE)
 }
 
@@ -104,6 +89,22 @@ pub fn function_index(kernel: KernelId) -> u32 {
     let index = before.count() as u32 + 1;
     lock(&INDICES).insert(kernel, index);
     index
+}
+
+/// The priority of a stream; 0 where the runtime has no streams.
+pub fn priority(stream: StreamId) -> i32 {
+    static PRIORITIES: Mutex<BTreeMap<StreamId, i32>> = Mutex::new(BTreeMap::new());
+    if !stream.is_some() {
+        return 0;
+    }
+    if let Some(known) = lock(&PRIORITIES).get(&stream) {
+        return *known;
+    }
+    let Ok(known) = describe::<Stream>(stream) else {
+        return 0;
+    };
+    lock(&PRIORITIES).insert(stream, known.priority);
+    known.priority
 }
 
 /// The id of a stream in records: of a queue where the runtime has no streams.

@@ -1,5 +1,6 @@
 //! Statuses, and the last error of each thread.
 
+use crate::layout::Layout;
 use gputrail_abi::{contained, enumeration};
 use gputrail_tool as tool;
 use std::cell::Cell;
@@ -43,8 +44,33 @@ enumeration! {
         VIRTUALIZED_DEVICE_NOT_SUPPORTED = 33, "virtual devices are not supported";
         CUDA_COMPILER_NOT_COMPATIBLE = 34, "the program's compiler is too old for exact results";
         INSUFFICIENT_PRIVILEGES = 35, "the user may not profile";
+        OLD_PROFILER_API_INITIALIZED = 36, "the older API for events and metrics is in use";
+        OPENACC_UNDEFINED_ROUTINE = 37, "the OpenACC library lacks a function";
+        LEGACY_PROFILER_NOT_SUPPORTED = 38, "the device does not have the API for events and metrics";
+        MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED = 39, "there is a subscriber already";
+        VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES = 40, "the hypervisor does not allow to profile the virtual device";
+        CONFIDENTIAL_COMPUTING_NOT_SUPPORTED = 41, "the device is in confidential computing mode";
+        CMP_DEVICE_NOT_SUPPORTED = 42, "the device is made for mining";
+        MIG_DEVICE_NOT_SUPPORTED = 43, "the device is divided into instances";
+        SLI_DEVICE_NOT_SUPPORTED = 44, "the device is one of several that are joined";
+        WSL_DEVICE_NOT_SUPPORTED = 45, "the device is that of a Windows host";
+        INVALID_CHIP_NAME = 46, "no chip has this name";
+        HES_TRACE_NOT_SUPPORTED_ON_MPS = 47, "the hardware's events are not reported under MPS";
         UNKNOWN = 999, "unknown error";
         FORCE_INT = 0x7fffffff, "";
+    }
+}
+
+impl CUptiResult {
+    /// Whether the version of a layout has the status.
+    pub fn is_of(self, layout: Layout) -> bool {
+        let last = match layout {
+            Layout::Cuda10 => CUptiResult::INSUFFICIENT_PRIVILEGES,
+            Layout::Cuda11 => CUptiResult::CMP_DEVICE_NOT_SUPPORTED,
+            Layout::Cuda12 => CUptiResult::WSL_DEVICE_NOT_SUPPORTED,
+            Layout::Cuda13 => CUptiResult::HES_TRACE_NOT_SUPPORTED_ON_MPS,
+        };
+        self.0 <= last.0 || self == CUptiResult::UNKNOWN
     }
 }
 

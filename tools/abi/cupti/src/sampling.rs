@@ -17,19 +17,19 @@ use crate::activity::{ActivityKind, correlation, put, wanted};
 use crate::counting::engine;
 use crate::objects::{self, CUcontext};
 use crate::result::{Answer, CUptiResult};
-use crate::{pc_sampling, text, with_gputrail};
-use gputrail_abi::lock;
+use crate::{pc_sampling, with_gputrail};
+use gputrail_abi::{Watch, lock, names};
 use gputrail_buffer::platform::internal_thread;
 use gputrail_record::{
-    AccessDirection, AgentId, ContextId, Domain, InstructionClass, InstructionCorrelation,
+    AccessDirection, AgentId, ContextId, InstructionClass, InstructionCorrelation,
     InstructionCount, InstructionType, KernelDispatch, KernelId, KernelSymbol, Kind, Module,
     NotIssued, RecordRef, SampleAggregate, SamplingTotals, SamplingUnit, SourceLocator,
     StallReason, WorkId,
 };
+use gputrail_tool::events::resource;
 use gputrail_tool::sampling::{Configuration, Deliver, PeriodLevel, SamplingPeriod};
 use gputrail_tool::{
-    self as tool, Batch, Buffer, BufferOptions, Callback, Context, Policy, RecordFormat, Status,
-    Subscriber,
+    self as tool, Batch, Buffer, BufferOptions, Context, Policy, RecordFormat, Status,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -95,7 +95,7 @@ struct State {
     periods: HashMap<AgentId, SamplingPeriod>,
     recording: Option<Recording>,
     /// Told of devices that the process has come to know, once a kind has been enabled.
-    watching: Option<(Subscriber, Context)>,
+    watching: Option<Watch>,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -177,15 +177,10 @@ impl State {
         if self.watching.is_some() {
             return Ok(());
         }
-        let known = tool::operation(Domain::RESOURCE, c"agent known");
-        let known = known.ok_or(CUptiResult::NOT_INITIALIZED)?;
-        let context = Context::new()?;
-        let subscriber = context.call_back(&[known], |_: Callback<'_>, _| {
+        self.watching = Some(Watch::new(&[resource::AGENT_KNOWN], |_| {
             // A device that cannot be sampled is not.
             let _ = lock(&STATE).get_or_insert_default().update();
-        })?;
-        context.start()?;
-        self.watching = Some((subscriber, context));
+        })?);
         Ok(())
     }
 }
@@ -435,7 +430,7 @@ fn translate(of: RecordRef<'_>) {
         let mut one = record::SourceLocator::blank();
         one.id = line.id.0;
         one.line_number = line.line;
-        one.file_name = text::of_string(line.file);
+        one.file_name = names::of_string(line.file);
         put(&one);
     } else if let Some(instruction) = of.get::<InstructionCorrelation>() {
         if is_wanted(ActivityKind::INSTRUCTION_CORRELATION, || {

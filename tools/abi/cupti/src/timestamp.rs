@@ -38,15 +38,32 @@ pub extern "C" fn cuptiActivityRegisterTimestampCallback(
     function: Option<Function>,
 ) -> CUptiResult {
     with_gputrail(|| {
-        let function = function.ok_or(CUptiResult::INVALID_PARAMETER)?;
-        let first = read(function)?;
-        let mut clock = CLOCK.write().unwrap_or_else(PoisonError::into_inner);
-        *clock = Some(Clock {
-            function,
-            readings: vec![first],
-        });
-        Ok(())
+        function.ok_or(CUptiResult::INVALID_PARAMETER)?;
+        register(function)
     })
+}
+
+/// Has records use the program's clock from now on, or, without one, CUPTI's.
+pub fn register(function: Option<Function>) -> Answer {
+    let Some(function) = function else {
+        finish();
+        return Ok(());
+    };
+    let first = read(function)?;
+    let mut clock = CLOCK.write().unwrap_or_else(PoisonError::into_inner);
+    *clock = Some(Clock {
+        function,
+        readings: vec![first],
+    });
+    Ok(())
+}
+
+/// The address of the program's clock; 0 for none.
+pub fn registered() -> usize {
+    let clock = CLOCK.read().unwrap_or_else(PoisonError::into_inner);
+    clock
+        .as_ref()
+        .map_or(0, |clock| (clock.function as *const ()).expose_provenance())
 }
 
 /// Forgets the program's clock.

@@ -1,8 +1,9 @@
-//! Functions that no device here has anything for: the profiler's ranges, its host and its samplers answer as a device does that is
-//! not supported.
+//! Functions that no device here has anything for: the profiler's ranges, its host and its samplers, metrics of instructions, locks of
+//! clocks and names of chips answer as a device does that is not supported.
 //!
 //! Counters are those of the Event and Metric APIs.
 
+use crate::objects::CUcontext;
 use crate::result::CUptiResult;
 use crate::with_gputrail;
 use core::ffi::c_void;
@@ -58,6 +59,43 @@ unsupported! {
     cuptiProfilerHostGetConfigImage,
     cuptiProfilerHostGetNumOfPasses,
     cuptiProfilerHostGetMaxNumHardwareMetricsPerPass,
+    cuptiProfilerHostSetDevicePartitionInfo,
+    cuptiProfilerHostGetSinglePassSets,
+    cuptiProfilerHostGetMetricsInSinglePassSet,
+    cuptiRangeProfilerEnable,
+    cuptiRangeProfilerDisable,
+    cuptiRangeProfilerSetConfig,
+    cuptiRangeProfilerStart,
+    cuptiRangeProfilerStop,
+    cuptiRangeProfilerPushRange,
+    cuptiRangeProfilerPopRange,
+    cuptiRangeProfilerDecodeData,
+    cuptiRangeProfilerGetCounterDataSize,
+    cuptiRangeProfilerGetCounterDataInfo,
+    cuptiRangeProfilerCounterDataImageInitialize,
+    cuptiRangeProfilerCounterDataGetRangeInfo,
+    cuptiRangeProfilerGetDevicePartitionInfo,
+    cuptiPmSamplingEnable,
+    cuptiPmSamplingDisable,
+    cuptiPmSamplingSetConfig,
+    cuptiPmSamplingStart,
+    cuptiPmSamplingStop,
+    cuptiPmSamplingDecodeData,
+    cuptiPmSamplingGetCounterAvailability,
+    cuptiPmSamplingGetCounterDataSize,
+    cuptiPmSamplingGetCounterDataInfo,
+    cuptiPmSamplingCounterDataImageInitialize,
+    cuptiPmSamplingCounterDataGetSampleInfo,
+    cuptiSassMetricsGetNumOfMetrics,
+    cuptiSassMetricsGetMetrics,
+    cuptiSassMetricsGetProperties,
+    cuptiSassMetricsSetConfig,
+    cuptiSassMetricsUnsetConfig,
+    cuptiSassMetricsEnable,
+    cuptiSassMetricsDisable,
+    cuptiSassMetricsGetDataProperties,
+    cuptiSassMetricsFlushData,
+    cuptiDeviceGetChipName,
 }
 
 /// `CUpti_Profiler_DeviceSupported_Params`, as far as it is written.
@@ -94,4 +132,22 @@ pub unsafe extern "C" fn cuptiProfilerDeviceSupported(
         }
         Ok(())
     })
+}
+
+/// `NOT_SUPPORTED`: no clock of a device can be locked.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiClockControlLock(_: CUcontext, _mode: u32) -> CUptiResult {
+    with_gputrail(|| Err(CUptiResult::NOT_SUPPORTED))
+}
+
+/// As [`cuptiClockControlLock`].
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiClockControlUnlock() -> CUptiResult {
+    with_gputrail(|| Err(CUptiResult::NOT_SUPPORTED))
+}
+
+/// As [`cuptiClockControlLock`]; `INVALID_PARAMETER` of null.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiClockControlGetStatus(_: CUcontext, status: *mut c_void) -> CUptiResult {
+    cuptiPmSamplingStart(status)
 }

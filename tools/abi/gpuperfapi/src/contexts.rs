@@ -20,7 +20,7 @@ struct Contexts {
     is_initialised: bool,
     /// By the handle that the program opened them with.
     opened: Vec<(usize, Arc<Opened>)>,
-    selected: Option<usize>,
+    selected: Option<Arc<Opened>>,
 }
 
 static CONTEXTS: Mutex<Contexts> = Mutex::new(Contexts {
@@ -73,27 +73,24 @@ pub fn open(handle: usize) -> Result<(), Failure> {
         agent,
     });
     let mut contexts = lock(&CONTEXTS);
+    contexts.selected = Some(opened.clone());
     contexts.opened.push((handle, opened));
-    contexts.selected = Some(handle);
     Ok(())
 }
 
 /// Selects an opened context.
 pub fn select(handle: usize) -> Result<(), Failure> {
     let mut contexts = lock(&CONTEXTS);
-    if !contexts.opened.iter().any(|(known, _)| *known == handle) {
-        return Err(not_open());
-    }
-    contexts.selected = Some(handle);
+    let mut opened = contexts.opened.iter();
+    let found = opened.find(|(known, _)| *known == handle);
+    let found = found.map(|(_, opened)| opened.clone());
+    contexts.selected = Some(found.ok_or_else(not_open)?);
     Ok(())
 }
 
 /// The selected context.
 pub fn selected() -> Result<Arc<Opened>, Failure> {
-    let contexts = lock(&CONTEXTS);
-    let handle = contexts.selected.ok_or_else(not_open)?;
-    let found = contexts.opened.iter().find(|(known, _)| *known == handle);
-    found.map(|(_, opened)| opened.clone()).ok_or_else(not_open)
+    lock(&CONTEXTS).selected.clone().ok_or_else(not_open)
 }
 
 /// Closes the selected context. No other one is selected then.
@@ -103,14 +100,12 @@ pub fn close() -> Result<(), Failure> {
     closed.map_err(|failure| {
         failure.told_as(Status::SAMPLING_ALREADY_STARTED, Status::SAMPLING_NOT_ENDED)
     })?;
-    let closed = {
-        let mut contexts = lock(&CONTEXTS);
-        contexts.selected = None;
-        let of = |(_, known): &(usize, Arc<Opened>)| Arc::ptr_eq(known, &opened);
-        let place = contexts.opened.iter().position(of);
-        place.map(|place| contexts.opened.remove(place))
-    };
-    drop(closed);
+    let mut contexts = lock(&CONTEXTS);
+    // The context is dropped with `opened`, outside of the lock.
+    contexts.selected = None;
+    contexts
+        .opened
+        .retain(|(_, one)| !Arc::ptr_eq(one, &opened));
     Ok(())
 }
 

@@ -27,8 +27,8 @@ mod logging;
 mod types;
 
 use contexts::{Opened, selected};
-use core::ffi::{c_char, c_void};
-use gputrail_abi::{contained, given, kept};
+use core::ffi::{CStr, c_char, c_void};
+use gputrail_abi::{Place, contained, given, kept};
 use gputrail_record::AgentAttributeKind;
 use gputrail_tool as tool;
 use logging::{LoggingCallback, log};
@@ -55,25 +55,19 @@ fn on_selected(name: &str, work: impl FnOnce(&Opened) -> Answer) -> Status {
 }
 
 /// A place for an answer.
-#[derive(Copy, Clone)]
-struct Place<T>(Option<NonNull<T>>);
-
-impl<T> Place<T> {
-    /// # Safety
-    ///
-    /// `place` is null, or is aligned and can be written to until the answer has been.
-    unsafe fn new(place: *mut T) -> Place<T> {
-        Place(NonNull::new(place))
-    }
-
-    /// Writes the answer, unless there is no place for it.
-    fn put(self, answer: impl FnOnce() -> Answer<T>) -> Answer {
-        let place = self.0.ok_or_else(|| null("the place for the answer"))?;
-        let answer = answer()?;
-        // SAFETY: the promise of `new`.
-        unsafe { place.write(answer) };
-        Ok(())
-    }
+///
+/// # Safety
+///
+/// As for [`Place::new`].
+unsafe fn place_of<T>(place: *mut T) -> Answer<Place<T>> {
+    // SAFETY: the promise of this function, as `new` asks for it.
+    let place = unsafe { Place::new(place) };
+    place.map_err(|why| {
+        Failure::new(
+            Status::NULL_POINTER,
+            format!("the place for the answer {why}"),
+        )
+    })
 }
 
 fn null(what: &str) -> Failure {
@@ -180,9 +174,13 @@ macro_rules! questions {
         /// `answer` is null or a place for the answer.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type,)* answer: *mut $answer) -> Status {
-            // SAFETY: `answer` is null or a place for the answer until this function returns.
-            let place = unsafe { Place::new(answer) };
-            on_selected(stringify!($name), |$opened| place.put(|| $work))
+            on_selected(stringify!($name), |$opened| {
+                // SAFETY: `answer` is null or a place for the answer until this function returns.
+                let place = unsafe { place_of(answer) }?;
+                let answer: Answer<$answer> = $work;
+                place.put(answer?);
+                Ok(())
+            })
         }
     )*};
 }
@@ -268,34 +266,76 @@ fn other_type<T>(opened: &Opened, session: u32, sample: u32, index: u32) -> Answ
 /// `name` is null or ends with a 0, `index` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GPA_GetCounterIndex(name: *const c_char, index: *mut u32) -> Status {
-    // SAFETY: `index` is null or a place for the answer until this function returns.
-    let place = unsafe { Place::new(index) };
     on_selected("GPA_GetCounterIndex", |opened| {
-        // SAFETY: `name` is null or ends with a 0.
-        place.put(|| unsafe { counter_named(opened, name) })
+        // SAFETY: `index` is null or a place for the answer until this function returns, `name` is null or ends with a 0.
+        let (place, found) = unsafe { (place_of(index)?, counter_named(opened, name)?) };
+        place.put(found);
+        Ok(())
     })
 }
 
-/// Enables a counter for the sessions that begin later.
-///
-/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._INDEX_OUT_OF_RANGE`, `..._ALREADY_ENABLED`,
-/// `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
-#[unsafe(no_mangle)]
-pub extern "C" fn GPA_EnableCounter(index: u32) -> Status {
-    on_selected("GPA_EnableCounter", |opened| {
-        opened.sessions.enable(index).map_err(while_sampling)
-    })
+/// Functions that change the selected context: name, an argument, the change.
+macro_rules! changes {
+    ($($(#[$what:meta])* $name:ident($($argument:ident: $type:ty)?) |$opened:ident| $work:expr;)*) => {$(
+        $(#[$what])*
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($argument: $type)?) -> Status {
+            on_selected(stringify!($name), |$opened| $work)
+        }
+    )*};
 }
 
-/// Disables a counter for the sessions that begin later.
-///
-/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._INDEX_OUT_OF_RANGE`, `..._NOT_ENABLED`,
-/// `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
-#[unsafe(no_mangle)]
-pub extern "C" fn GPA_DisableCounter(index: u32) -> Status {
-    on_selected("GPA_DisableCounter", |opened| {
-        opened.sessions.disable(index).map_err(while_sampling)
-    })
+changes! {
+    /// Enables a counter for the sessions that begin later.
+    ///
+    /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._INDEX_OUT_OF_RANGE`, `..._ALREADY_ENABLED`,
+    /// `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
+    GPA_EnableCounter(index: u32) |opened| opened.sessions.enable(index).map_err(while_sampling);
+    /// Disables a counter for the sessions that begin later.
+    ///
+    /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._INDEX_OUT_OF_RANGE`, `..._NOT_ENABLED`,
+    /// `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
+    GPA_DisableCounter(index: u32) |opened| opened.sessions.disable(index).map_err(while_sampling);
+    /// Enables all counters.
+    ///
+    /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
+    GPA_EnableAllCounters() |opened| opened.sessions.enable_all(true).map_err(while_sampling);
+    /// Disables all counters.
+    ///
+    /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
+    GPA_DisableAllCounters() |opened| opened.sessions.enable_all(false).map_err(while_sampling);
+    /// Ends the session.
+    ///
+    /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_STARTED`, `..._PASS_NOT_ENDED`.
+    GPA_EndSession() |opened| {
+        let ended = opened.sessions.end().map_err(Failure::from);
+        ended.map_err(|failure| failure.told_as(Status::PASS_ALREADY_STARTED, Status::PASS_NOT_ENDED))
+    };
+    /// Begins a pass.
+    ///
+    /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_STARTED`, `..._PASS_ALREADY_STARTED`.
+    GPA_BeginPass() |opened| Ok(opened.sessions.begin_pass()?);
+    /// Ends the pass.
+    ///
+    /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._PASS_NOT_STARTED`, `..._SAMPLE_NOT_ENDED`,
+    /// `..._VARIABLE_NUMBER_OF_SAMPLES_IN_PASSES` if the enabled counters need several passes.
+    GPA_EndPass() |opened| opened.sessions.end_pass().map_err(Failure::from).or_else(|failure| {
+        let differ = Status::VARIABLE_NUMBER_OF_SAMPLES_IN_PASSES;
+        if failure.status == differ && opened.sessions.passes()? <= 1 {
+            // Each pass has all counters, so that none has to repeat another.
+            return Ok(());
+        }
+        Err(failure.told_as(Status::SAMPLE_ALREADY_STARTED, Status::SAMPLE_NOT_ENDED))
+    });
+    /// Begins a sample: kernels that are enqueued from now on belong to it.
+    ///
+    /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_STARTED`, `..._PASS_NOT_STARTED`,
+    /// `..._SAMPLE_ALREADY_STARTED`; `..._FAILED` if the pass has had this id.
+    GPA_BeginSample(sample: u32) |opened| Ok(opened.sessions.begin_sample(sample)?);
+    /// Ends the sample.
+    ///
+    /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLE_NOT_STARTED`.
+    GPA_EndSample() |opened| Ok(opened.sessions.end_sample()?);
 }
 
 /// Enables the counter with this name, as [`GPA_EnableCounter`]; also returns `..._NULL_POINTER`, `..._NOT_FOUND`.
@@ -326,26 +366,6 @@ pub unsafe extern "C" fn GPA_DisableCounterStr(name: *const c_char) -> Status {
     })
 }
 
-/// Enables all counters.
-///
-/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
-#[unsafe(no_mangle)]
-pub extern "C" fn GPA_EnableAllCounters() -> Status {
-    on_selected("GPA_EnableAllCounters", |opened| {
-        opened.sessions.enable_all(true).map_err(while_sampling)
-    })
-}
-
-/// Disables all counters.
-///
-/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._CANNOT_CHANGE_COUNTERS_WHEN_SAMPLING`.
-#[unsafe(no_mangle)]
-pub extern "C" fn GPA_DisableAllCounters() -> Status {
-    on_selected("GPA_DisableAllCounters", |opened| {
-        opened.sessions.enable_all(false).map_err(while_sampling)
-    })
-}
-
 /// Whether a counter is enabled: `GPA_STATUS_OK`, or `GPA_STATUS_ERROR_NOT_FOUND`.
 ///
 /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._INDEX_OUT_OF_RANGE`.
@@ -364,69 +384,6 @@ pub extern "C" fn GPA_IsCounterEnabled(index: u32) -> Status {
     })
 }
 
-/// Ends the session.
-///
-/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_STARTED`, `..._PASS_NOT_ENDED`.
-#[unsafe(no_mangle)]
-pub extern "C" fn GPA_EndSession() -> Status {
-    on_selected("GPA_EndSession", |opened| {
-        let ended = opened.sessions.end().map_err(Failure::from);
-        ended.map_err(|failure| {
-            failure.told_as(Status::PASS_ALREADY_STARTED, Status::PASS_NOT_ENDED)
-        })
-    })
-}
-
-/// Begins a pass.
-///
-/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_STARTED`, `..._PASS_ALREADY_STARTED`.
-#[unsafe(no_mangle)]
-pub extern "C" fn GPA_BeginPass() -> Status {
-    on_selected("GPA_BeginPass", |opened| {
-        Ok(opened.sessions.begin_pass()?)
-    })
-}
-
-/// Ends the pass.
-///
-/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._PASS_NOT_STARTED`, `..._SAMPLE_NOT_ENDED`,
-/// `..._VARIABLE_NUMBER_OF_SAMPLES_IN_PASSES` if the enabled counters need several passes.
-#[unsafe(no_mangle)]
-pub extern "C" fn GPA_EndPass() -> Status {
-    on_selected("GPA_EndPass", |opened| {
-        let ended = opened.sessions.end_pass().map_err(Failure::from);
-        ended.or_else(|failure| {
-            let differ = Status::VARIABLE_NUMBER_OF_SAMPLES_IN_PASSES;
-            if failure.status == differ && opened.sessions.passes()? <= 1 {
-                // Each pass has all counters, so that none has to repeat another.
-                return Ok(());
-            }
-            Err(failure.told_as(Status::SAMPLE_ALREADY_STARTED, Status::SAMPLE_NOT_ENDED))
-        })
-    })
-}
-
-/// Begins a sample: kernels that are enqueued from now on belong to it.
-///
-/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLING_NOT_STARTED`, `..._PASS_NOT_STARTED`,
-/// `..._SAMPLE_ALREADY_STARTED`; `..._FAILED` if the pass has had this id.
-#[unsafe(no_mangle)]
-pub extern "C" fn GPA_BeginSample(sample: u32) -> Status {
-    on_selected("GPA_BeginSample", |opened| {
-        Ok(opened.sessions.begin_sample(sample)?)
-    })
-}
-
-/// Ends the sample.
-///
-/// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._SAMPLE_NOT_STARTED`.
-#[unsafe(no_mangle)]
-pub extern "C" fn GPA_EndSample() -> Status {
-    on_selected("GPA_EndSample", |opened| {
-        Ok(opened.sessions.end_sample()?)
-    })
-}
-
 /// Whether all results of a session can be read at once. Does not wait.
 ///
 /// Returns `GPA_STATUS_ERROR_COUNTERS_NOT_OPEN`, `..._NULL_POINTER`, `..._SESSION_NOT_FOUND`.
@@ -436,10 +393,11 @@ pub extern "C" fn GPA_EndSample() -> Status {
 /// `ready` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GPA_IsSessionReady(ready: *mut bool, session: u32) -> Status {
-    // SAFETY: `ready` is null or a place for the answer until this function returns.
-    let place = unsafe { Place::new(ready) };
     on_selected("GPA_IsSessionReady", |opened| {
-        place.put(|| Ok(opened.sessions.is_ready(session)?))
+        // SAFETY: `ready` is null or a place for the answer until this function returns.
+        let place = unsafe { place_of(ready) }?;
+        place.put(opened.sessions.is_ready(session)?);
+        Ok(())
     })
 }
 
@@ -453,18 +411,18 @@ pub unsafe extern "C" fn GPA_IsSessionReady(ready: *mut bool, session: u32) -> S
 /// `ready` is null or a place for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GPA_IsSampleReady(ready: *mut bool, session: u32, sample: u32) -> Status {
-    // SAFETY: `ready` is null or a place for the answer until this function returns.
-    let place = unsafe { Place::new(ready) };
     on_selected("GPA_IsSampleReady", |opened| {
-        place.put(|| {
-            let is = opened.sessions.is_sample_ready(session, sample);
-            is.map_err(|error| {
-                Failure::from(error).told_as(
-                    Status::SAMPLE_NOT_FOUND,
-                    Status::SAMPLE_NOT_FOUND_IN_ALL_PASSES,
-                )
-            })
-        })
+        // SAFETY: `ready` is null or a place for the answer until this function returns.
+        let place = unsafe { place_of(ready) }?;
+        let is = opened.sessions.is_sample_ready(session, sample);
+        place.put(is.map_err(|error| {
+            let (of_any, of_all) = (
+                Status::SAMPLE_NOT_FOUND,
+                Status::SAMPLE_NOT_FOUND_IN_ALL_PASSES,
+            );
+            Failure::from(error).told_as(of_any, of_all)
+        })?);
+        Ok(())
     })
 }
 
@@ -472,6 +430,26 @@ pub unsafe extern "C" fn GPA_IsSampleReady(ready: *mut bool, session: u32, sampl
 #[unsafe(no_mangle)]
 pub extern "C" fn GPA_GetStatusAsStr(status: Status) -> *const c_char {
     status.text().unwrap_or(c"Unknown Error").as_ptr()
+}
+
+/// The name of a value of an enumeration; `kind` is what the enumeration is of.
+///
+/// # Safety
+///
+/// `to` is null or a place for the answer.
+unsafe fn name_of(
+    function: &str,
+    (kind, number): (&str, i32),
+    text: Option<&'static CStr>,
+    to: *mut *const c_char,
+) -> Status {
+    api(function, || {
+        // SAFETY: `to` is null or a place for the answer until this function returns.
+        let place = unsafe { place_of(to) }?;
+        let unknown = || Failure::new(Status::NOT_FOUND, format!("no {kind} {number}"));
+        place.put(text.ok_or_else(unknown)?.as_ptr());
+        Ok(())
+    })
 }
 
 /// The name of a type of values.
@@ -482,18 +460,9 @@ pub extern "C" fn GPA_GetStatusAsStr(status: Status) -> *const c_char {
 ///
 /// `text` is null or a place for the answer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GPA_GetDataTypeAsStr(
-    data_type: DataType,
-    text: *mut *const c_char,
-) -> Status {
-    // SAFETY: `text` is null or a place for the answer until this function returns.
-    let place = unsafe { Place::new(text) };
-    api("GPA_GetDataTypeAsStr", || {
-        place.put(|| {
-            let unknown = || Failure::new(Status::NOT_FOUND, format!("no type {}", data_type.0));
-            Ok(data_type.text().ok_or_else(unknown)?.as_ptr())
-        })
-    })
+pub unsafe extern "C" fn GPA_GetDataTypeAsStr(of: DataType, text: *mut *const c_char) -> Status {
+    // SAFETY: `text` is null or a place for the answer.
+    unsafe { name_of("GPA_GetDataTypeAsStr", ("type", of.0), of.text(), text) }
 }
 
 /// The name of a unit.
@@ -504,16 +473,7 @@ pub unsafe extern "C" fn GPA_GetDataTypeAsStr(
 ///
 /// `text` is null or a place for the answer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn GPA_GetUsageTypeAsStr(
-    usage_type: UsageType,
-    text: *mut *const c_char,
-) -> Status {
-    // SAFETY: `text` is null or a place for the answer until this function returns.
-    let place = unsafe { Place::new(text) };
-    api("GPA_GetUsageTypeAsStr", || {
-        place.put(|| {
-            let unknown = || Failure::new(Status::NOT_FOUND, format!("no unit {}", usage_type.0));
-            Ok(usage_type.text().ok_or_else(unknown)?.as_ptr())
-        })
-    })
+pub unsafe extern "C" fn GPA_GetUsageTypeAsStr(of: UsageType, text: *mut *const c_char) -> Status {
+    // SAFETY: `text` is null or a place for the answer.
+    unsafe { name_of("GPA_GetUsageTypeAsStr", ("unit", of.0), of.text(), text) }
 }

@@ -1,8 +1,8 @@
 //! Agents: the host, and the devices that execute work.
 //!
 //! The host is the first agent, of type `CPU`. All devices are of type `GPU`, whatever they are: clients look for work, samples and
-//! counters of these alone; `product_name` says what a device is. A device is listed as soon as OpenCL tells of it, also before
-//! the program makes a context for it; the devices of the simulated GPU are there when its runtime is.
+//! counters of these alone; `product_name` says what a device is. The devices of OpenCL are listed also before
+//! the program makes a context for them; those of the simulated GPU are there when its runtime is.
 //!
 //! | field | here |
 //! |---|---|
@@ -11,15 +11,14 @@
 //! | `wave_front_size`, `max_waves_per_cu`, `max_waves_per_simd` | what the runtime tells; 1 if it does not, as on processors: clients divide by them |
 //! | `simd_count`, `simd_per_cu` | one of each compute unit |
 //! | `gpu_id` | `node_id`; that of the host is 0 |
-//! | `mem_banks`, `caches` | the device's memory, and its last cache; there are no links |
+//! | `mem_banks`, `caches` | the device's memory, and its cache of the second level; there are no links |
 //! | numbers of nodes | places in the list |
 //! | `runtime_visibility` | HSA and HIP |
 
-use crate::devices::{self, Device};
 use crate::result::{Answer, api};
-use core::ffi::{CStr, c_void};
+use core::ffi::c_void;
 use gputrail_abi::{kept, lock};
-use gputrail_record::{self as record, Agent, AgentAttributeKind, AgentKind, Domain, StringId};
+use gputrail_record::{self as record, Agent, AgentAttributeKind, AgentKind, Domain};
 use gputrail_rocprofiler::*;
 use gputrail_tool as tool;
 use std::sync::Mutex;
@@ -30,8 +29,8 @@ const HOST: u64 = 0x301;
 
 /// An agent, which is never forgotten.
 struct Listed {
-    /// Its handle in its runtime; none of the host.
-    handle: Option<u64>,
+    /// gputrail's, and its handle in its runtime; none of the host.
+    device: Option<(record::AgentId, u64)>,
     description: &'static AgentV0,
 }
 
@@ -40,7 +39,7 @@ unsafe impl Send for Listed {}
 
 static LISTED: Mutex<Vec<Listed>> = Mutex::new(Vec::new());
 
-/// OpenCL has told of its devices, which stay the same: it is not asked again, since that would be calls of the program.
+/// OpenCL has told of its devices, which stay the same.
 static HAS_ASKED: AtomicBool = AtomicBool::new(false);
 
 /// In place of a handle: an agent that is not told of.
@@ -83,7 +82,7 @@ fn told(agent: record::AgentId) -> Option<AgentId> {
     }
     let mut listed = lock(&LISTED);
     begin(&mut listed);
-    let id = add(&mut listed, described.handle, || known_device(&described));
+    let id = add(&mut listed, &described);
     if let Some(cached) = cached {
         cached.store(id.handle, Ordering::Relaxed);
     }
@@ -96,139 +95,85 @@ pub fn is_told(agent: record::AgentId) -> bool {
     told(agent).is_some()
 }
 
-/// The handle of an agent in its runtime.
+/// gputrail's agent.
 ///
 /// # Errors
 ///
 /// `AGENT_NOT_FOUND`, also for the host.
-pub fn runtime_handle(id: AgentId) -> Answer<u64> {
+pub fn of_id(id: AgentId) -> Answer<record::AgentId> {
     let found = || {
         let listed = lock(&LISTED);
         let found = listed.iter().find(|one| one.description.id == id);
-        found.and_then(|one| one.handle)
+        found.and_then(|one| one.device).map(|(agent, _)| agent)
     };
     let again = || {
-        refresh();
+        refresh(true);
         found()
     };
     found().or_else(again).ok_or(Status::ERROR_AGENT_NOT_FOUND)
 }
 
-/// gputrail's agent, if it knows it by now.
-///
-/// # Errors
-///
-/// `AGENT_NOT_FOUND`, also for the host.
-pub fn of_id(id: AgentId) -> Answer<Option<record::AgentId>> {
-    runtime_handle(id)?;
-    let known = tool::agents().unwrap_or_default();
-    Ok(known.into_iter().find(|agent| of_record(*agent) == id))
+/// Lists the agents that are there by now. OpenCL is loaded for that only if it `may_load`, and if there are none without it.
+pub fn refresh(may_load: bool) {
+    let known = || tool::agents().unwrap_or_default();
+    let asks = || (may_load && known().is_empty()) || gputrail_abi::is_loaded(c"libOpenCL.so.1");
+    if !HAS_ASKED.load(Ordering::Acquire) && asks() {
+        let is_asked = tool::find_agents().is_ok() && !known().is_empty();
+        HAS_ASKED.fetch_or(is_asked, Ordering::AcqRel);
+    }
+    begin(&mut lock(&LISTED));
+    for agent in known() {
+        told(agent);
+    }
 }
 
-/// Lists the agents that are there by now.
-fn refresh() {
-    let known = tool::agents().unwrap_or_default();
-    known.iter().for_each(|agent| {
-        of_record(*agent);
-    });
-    if HAS_ASKED.load(Ordering::Acquire) {
+/// The host is the first: the processor that the program runs on.
+fn begin(listed: &mut Vec<Listed>) {
+    if !listed.is_empty() {
         return;
     }
-    // Asked without the lock: the runtime may call back.
-    let devices = devices::all(known.is_empty());
-    HAS_ASKED.fetch_or(!devices.is_empty(), Ordering::AcqRel);
-    let mut listed = lock(&LISTED);
-    begin(&mut listed);
-    for device in devices {
-        let handle = device.handle;
-        add(&mut listed, handle, || device);
-    }
-}
-
-/// The host is the first.
-fn begin(listed: &mut Vec<Listed>) {
-    if listed.is_empty() {
-        let mut host = describe(0, &host_device());
-        host.type_ = AgentType::CPU;
-        (host.cpu_cores_count, host.cu_count) = (host.cu_count, 0);
-        (host.simd_count, host.simd_per_cu) = (0, 0);
-        (
-            host.wave_front_size,
-            host.max_waves_per_cu,
-            host.max_waves_per_simd,
-        ) = (0, 0, 0);
-        listed.push(Listed {
-            handle: None,
-            description: Box::leak(Box::new(host)),
-        });
-    }
-}
-
-/// The id of the agent with `handle`, which is listed if it was not.
-fn add(listed: &mut Vec<Listed>, handle: u64, device: impl FnOnce() -> Device) -> AgentId {
-    if let Some(one) = listed.iter().find(|one| one.handle == Some(handle)) {
-        return one.description.id;
-    }
-    let description: &'static AgentV0 = Box::leak(Box::new(describe(listed.len(), &device())));
-    listed.push(Listed {
-        handle: Some(handle),
-        description,
-    });
-    description.id
-}
-
-/// The processor that the program runs on.
-fn host_device() -> Device {
-    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
         let lines = information.lines().filter_map(|line| line.split_once(':'));
         let mut values = lines.filter(|(field, _)| field.trim() == name);
-        values.next().map(|(_, value)| value.trim().to_owned())
+        values.next().map(|(_, value)| value.trim())
     };
-    Device {
-        name: field("model name").unwrap_or_else(|| "host".to_owned()),
-        vendor: field("vendor_id").unwrap_or_default(),
-        compute_units: cpus,
-        ..Device::default()
-    }
+    let name = field("model name").unwrap_or("host");
+    let vendor = field("vendor_id").unwrap_or_default();
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let mut processor = Agent::blank();
+    processor.compute_units = cpus;
+    let host = AgentV0 {
+        type_: AgentType::CPU,
+        cpu_cores_count: cpus,
+        cu_count: 0,
+        simd_count: 0,
+        simd_per_cu: 0,
+        wave_front_size: 0,
+        max_waves_per_cu: 0,
+        max_waves_per_simd: 0,
+        ..describe(0, &processor, name, vendor)
+    };
+    listed.push(Listed {
+        device: None,
+        description: Box::leak(Box::new(host)),
+    });
 }
 
-/// A device as gputrail knows it.
-fn known_device(agent: &Agent) -> Device {
-    use AgentAttributeKind as Kind;
-    let text = |id: StringId| tool::string(id).unwrap_or_default();
-    let attribute = |what| tool::agent_attribute(agent.id, what).unwrap_or(0);
-    let word = |what| u32::try_from(attribute(what)).unwrap_or(u32::MAX);
-    let (name, architecture) = (text(agent.name), text(agent.architecture));
-    let is_simulated = agent.kind == AgentKind::SIMULATED;
-    Device {
-        handle: agent.handle,
-        architecture: match name.starts_with("gfx") {
-            true => name.clone(),
-            false if architecture.starts_with("gfx") => architecture,
-            false if is_simulated => "gfx9".to_owned(),
-            false => String::new(),
-        },
-        name,
-        vendor: text(agent.vendor),
-        compute_units: agent.compute_units,
-        clock: agent.clock_mhz,
-        memory: agent.memory,
-        local_memory: agent.local_memory,
-        cache: (attribute(Kind::L2_CACHE), word(Kind::CACHE_LINE)),
-        workgroup: (
-            agent.max_workgroup,
-            [
-                word(Kind::MAX_WORKGROUP_X),
-                word(Kind::MAX_WORKGROUP_Y),
-                word(Kind::MAX_WORKGROUP_Z),
-            ],
-        ),
-        wave: word(Kind::WAVE_SIZE),
-        waves: word(Kind::MAX_WAVES),
-        pci: (word(Kind::PCI_VENDOR) as u16, word(Kind::PCI_DEVICE) as u16),
+/// The id of an agent, which is listed if none with its handle was.
+fn add(listed: &mut Vec<Listed>, agent: &Agent) -> AgentId {
+    let is_it = |one: &&Listed| one.device.is_some_and(|(_, handle)| handle == agent.handle);
+    if let Some(one) = listed.iter().find(is_it) {
+        return one.description.id;
     }
+    let text = |id| tool::string(id).unwrap_or_default();
+    let description = describe(listed.len(), agent, &text(agent.name), &text(agent.vendor));
+    let description: &'static AgentV0 = Box::leak(Box::new(description));
+    listed.push(Listed {
+        device: Some((agent.id, agent.handle)),
+        description,
+    });
+    description.id
 }
 
 /// The version in a name such as gfx90a: 10 000 times the major one, 100 times the minor one, and the step; 0 of other names.
@@ -246,28 +191,30 @@ fn target_version(architecture: &str) -> u32 {
     major * 10_000 + minor * 100 + step
 }
 
-/// A device as clients see it, at a place in the list.
-fn describe(place: usize, device: &Device) -> AgentV0 {
-    let product: &'static CStr = kept(&device.name);
-    let name = match device.architecture.as_str() {
-        "" => product,
-        architecture => kept(architecture),
-    };
-    let (cache_bytes, cache_line_size) = device.cache;
-    let caches: &'static [AgentCache] = match cache_bytes {
+/// An agent as clients see it, at a place in the list. Numbers that are not known are 0.
+fn describe(place: usize, agent: &Agent, name: &str, vendor: &str) -> AgentV0 {
+    use AgentAttributeKind as Kind;
+    let attribute = |what| tool::agent_attribute(agent.id, what).unwrap_or(0);
+    let word = |what| u32::try_from(attribute(what)).unwrap_or(u32::MAX);
+    let of_compiler = tool::string(agent.architecture).unwrap_or_default();
+    let is_amds = |name: &&str| name.starts_with("gfx");
+    let architecture = [name, &of_compiler].into_iter().find(is_amds);
+    let is_simulated = agent.kind == AgentKind::SIMULATED;
+    let architecture = architecture.or(is_simulated.then_some("gfx9"));
+    let caches: &'static [AgentCache] = match attribute(Kind::L2_CACHE) {
         0 => &[],
         bytes => Box::leak(Box::new([AgentCache {
             processor_id_low: 0,
             size: bytes / 1024,
             level: 2,
-            cache_line_size,
+            cache_line_size: word(Kind::CACHE_LINE),
             cache_lines_per_tag: 0,
             association: 0,
             latency: 0,
             type_: 0,
         }])),
     };
-    let memories: &'static [AgentMemBank] = match device.memory {
+    let memories: &'static [AgentMemBank] = match agent.memory {
         0 => &[],
         bytes => Box::leak(Box::new([AgentMemBank {
             heap_type: 0,
@@ -277,39 +224,42 @@ fn describe(place: usize, device: &Device) -> AgentV0 {
             size_in_bytes: bytes,
         }])),
     };
-    let (workgroup_max_size, [x, y, z]) = device.workgroup;
-    let waves = device.waves.max(1);
+    let waves = word(Kind::MAX_WAVES).max(1);
     AgentV0 {
         size: size_of::<AgentV0>() as u64,
         id: AgentId {
             handle: HOST + place as u64,
         },
         type_: AgentType::GPU,
-        simd_count: device.compute_units,
+        simd_count: agent.compute_units,
         mem_banks_count: memories.len() as u32,
         caches_count: caches.len() as u32,
-        lds_size_in_kb: (device.local_memory / 1024) as u32,
-        wave_front_size: device.wave.max(1),
+        lds_size_in_kb: (agent.local_memory / 1024) as u32,
+        wave_front_size: word(Kind::WAVE_SIZE).max(1),
         num_xcc: 1,
-        cu_count: device.compute_units,
+        cu_count: agent.compute_units,
         array_count: 1,
         num_shader_banks: 1,
         simd_arrays_per_engine: 1,
-        cu_per_simd_array: device.compute_units,
+        cu_per_simd_array: agent.compute_units,
         simd_per_cu: 1,
         max_waves_per_simd: waves,
-        gfx_target_version: target_version(&device.architecture),
-        vendor_id: device.pci.0,
-        device_id: device.pci.1,
-        max_engine_clk_ccompute: device.clock,
-        max_engine_clk_fcompute: device.clock,
-        cu_per_engine: device.compute_units,
+        gfx_target_version: architecture.map_or(0, target_version),
+        vendor_id: word(Kind::PCI_VENDOR) as u16,
+        device_id: word(Kind::PCI_DEVICE) as u16,
+        max_engine_clk_ccompute: agent.clock_mhz,
+        max_engine_clk_fcompute: agent.clock_mhz,
+        cu_per_engine: agent.compute_units,
         max_waves_per_cu: waves,
-        workgroup_max_size,
+        workgroup_max_size: agent.max_workgroup,
         grid_max_size: u32::MAX,
-        local_mem_size: device.memory,
+        local_mem_size: agent.memory,
         gpu_id: place as u64,
-        workgroup_max_dim: Dim3 { x, y, z },
+        workgroup_max_dim: Dim3 {
+            x: word(Kind::MAX_WORKGROUP_X),
+            y: word(Kind::MAX_WORKGROUP_Y),
+            z: word(Kind::MAX_WORKGROUP_Z),
+        },
         grid_max_dim: Dim3 {
             x: u32::MAX,
             y: u32::MAX,
@@ -317,9 +267,9 @@ fn describe(place: usize, device: &Device) -> AgentV0 {
         },
         mem_banks: memories.as_ptr(),
         caches: caches.as_ptr(),
-        name: name.as_ptr(),
-        vendor_name: kept(&device.vendor).as_ptr(),
-        product_name: product.as_ptr(),
+        name: kept(architecture.unwrap_or(name)).as_ptr(),
+        vendor_name: kept(vendor).as_ptr(),
+        product_name: kept(name).as_ptr(),
         model_name: c"".as_ptr(),
         node_id: place as u32,
         logical_node_id: place as i32,
@@ -350,7 +300,7 @@ pub unsafe extern "C" fn rocprofiler_query_available_agents(
         if size > size_of::<AgentV0>() {
             return Err(Status::ERROR_INCOMPATIBLE_ABI);
         }
-        refresh();
+        refresh(true);
         let all: Vec<*const c_void> = {
             let listed = lock(&LISTED);
             let descriptions = listed

@@ -9,11 +9,11 @@
 
 use crate::context;
 use crate::load;
-use crate::place::Place;
+use crate::place::place_of;
 use crate::result::{Answer, api};
 use crate::threads::{self, Worker};
 use core::ffi::c_void;
-use gputrail_abi::lock;
+use gputrail_abi::{WithData, lock};
 use gputrail_rocprofiler::{
     BufferCallback, BufferCategory, BufferId, BufferPolicy, ContextId, RecordHeader, Status,
 };
@@ -74,18 +74,6 @@ struct Filling {
     has_given_up: bool,
 }
 
-/// A client's function, with its data.
-#[derive(Copy, Clone)]
-struct Callback {
-    function: Option<BufferCallback>,
-    data: *mut c_void,
-}
-
-// SAFETY: the pointer is passed on to the client's function alone.
-unsafe impl Send for Callback {}
-// SAFETY: as above.
-unsafe impl Sync for Callback {}
-
 /// A buffer.
 pub struct Buffer {
     /// Its handle.
@@ -97,7 +85,7 @@ pub struct Buffer {
     /// Words of its memory, and those from which on it is delivered.
     words: usize,
     watermark: usize,
-    callback: Callback,
+    callback: WithData<Option<BufferCallback>>,
     /// None once it is destroyed.
     filling: Mutex<Option<Filling>>,
     /// Memory has come back.
@@ -276,7 +264,7 @@ pub unsafe extern "C" fn rocprofiler_create_buffer(
     api(|| {
         load::configurable()?;
         // SAFETY: `buffer` is null or a place with a handle.
-        let place = unsafe { Place::new(buffer) }?;
+        let place = unsafe { place_of(buffer) }?;
         if found(place.get()).is_ok() {
             return Err(Status::ERROR_SERVICE_ALREADY_CONFIGURED);
         }
@@ -292,7 +280,7 @@ pub unsafe extern "C" fn rocprofiler_create_buffer(
             is_lossless: policy == BufferPolicy::LOSSLESS,
             words,
             watermark: (watermark / 8).max(1),
-            callback: Callback {
+            callback: WithData {
                 function: callback,
                 data,
             },

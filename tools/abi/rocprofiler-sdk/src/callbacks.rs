@@ -2,26 +2,24 @@
 //!
 //! Calls, enqueues, allocations, objects and markers are told on the thread that makes the call. A completion is told on a thread that
 //! the runtime chooses, with the thread of the enqueue in its record. Of a copy, the enter comes with its enqueue, and the exit with
-//! its completion; a copy that the runtime refuses has no exit. What a callback itself calls is not told of.
+//! its completion; of one that the runtime refuses, at once, without times. What a callback itself calls is not told of.
 //!
 //! The records of markers are put into their buffers here, too, so that they have the ids of the callbacks.
 
 use crate::context::{BufferService, CallbackService, Context, Services};
 use crate::hip::{self, Arguments, HipData};
-use crate::markers::{self, Event, MarkerData, MarkerIds, Ranges};
+use crate::markers::{self, Begun, MarkerData, MarkerIds};
 use crate::objects;
 use crate::{kinds, payload};
 use core::ffi::c_void;
+use gputrail_abi::activity::{RangeEvent, Ranges, Transfer};
+use gputrail_abi::functions::all_calls;
 use gputrail_abi::lock;
-use gputrail_record::{
-    Allocation, Completion, Domain, KernelDispatch, Marker, MemoryCopy, MemorySet, Operation,
-    WorkId,
-};
+use gputrail_record::{Allocation, Completion, Domain, Marker, MemoryCopy, Operation, WorkId};
 use gputrail_rocprofiler::{
     ApiRecord, BufferCategory, BufferTracingKind, CallbackPhase, CallbackTracingKind as Kind,
-    CallbackTracingRecord, ContextId, CorrelationId, KernelDispatchData, KernelDispatchInfo,
-    KernelDispatchOperation, MarkerCoreRangeApi, MemoryAllocationData, MemoryCopyData,
-    TracingOperation, UserData,
+    CallbackTracingRecord, ContextId, CorrelationId, KernelDispatchData, KernelDispatchOperation,
+    MarkerCoreRangeApi, MemoryAllocationData, MemoryCopyData, TracingOperation, UserData,
 };
 use gputrail_tool::events::{kernel_dispatch, memory_allocation, memory_copy};
 use gputrail_tool::{self as tool, Callback, Phase, Subscriber};
@@ -43,11 +41,71 @@ struct CallData {
     result: u64,
 }
 
-/// Work whose completion is told.
+/// Work or memory, of whose begin and end clients are told.
 #[derive(Copy, Clone)]
-enum Followed {
-    Kernel(KernelDispatchInfo),
+enum Payload {
+    Kernel(KernelDispatchData),
     Copy(TracingOperation, MemoryCopyData),
+    Memory(TracingOperation, MemoryAllocationData),
+}
+
+impl Payload {
+    /// The work or memory that a callback is about, if it is told of. Work has an id once it is enqueued.
+    fn of(callback: &Callback<'_>) -> Option<(WorkId, Payload)> {
+        let of_kernel = callback.record().map(payload::dispatch_info);
+        let dispatch = of_kernel.or_else(|| callback.record().map(payload::fill_info));
+        if let Some(dispatch_info) = dispatch {
+            let data = KernelDispatchData {
+                size: size_of::<KernelDispatchData>() as u64,
+                start_timestamp: 0,
+                end_timestamp: 0,
+                dispatch_info,
+            };
+            return Some((WorkId(dispatch_info.dispatch_id), Payload::Kernel(data)));
+        }
+        if let Some(copy) = callback.record::<MemoryCopy>() {
+            let shown = Transfer::of(copy)?;
+            let (from, to) = (payload::end(shown.from), payload::end(shown.to));
+            let data = MemoryCopyData {
+                size: size_of::<MemoryCopyData>() as u64,
+                start_timestamp: 0,
+                end_timestamp: 0,
+                dst_agent_id: to.0,
+                src_agent_id: from.0,
+                bytes: copy.bytes,
+                dst_address: to.1,
+                src_address: from.1,
+            };
+            let copied = Payload::Copy(payload::direction(&shown).0, data);
+            return Some((copy.work.id, copied));
+        }
+        let one = callback.record::<Allocation>()?;
+        let data = MemoryAllocationData {
+            size: size_of::<MemoryAllocationData>() as u64,
+            start_timestamp: one.start.0,
+            end_timestamp: one.end.0,
+            agent_id: payload::agent_of_memory(one),
+            address: one.address,
+            allocation_size: one.bytes,
+        };
+        let memory = Payload::Memory(payload::allocation(one)?.0, data);
+        Some((WorkId::NONE, memory))
+    }
+
+    /// Puts the times of work that has completed.
+    fn put_times(&mut self, completion: &Completion) {
+        let (start, end) = match self {
+            Payload::Kernel(data) => (&mut data.start_timestamp, &mut data.end_timestamp),
+            Payload::Copy(_, data) => (&mut data.start_timestamp, &mut data.end_timestamp),
+            Payload::Memory(..) => return,
+        };
+        (*start, *end) = (completion.start.0, completion.end.0);
+    }
+}
+
+thread_local! {
+    /// What has begun in the calls of the thread, by context and call, until it is enqueued or refused.
+    static ENTERED: RefCell<Vec<(u64, u64, Payload)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The callbacks of one context.
@@ -57,8 +115,8 @@ pub struct Told {
     /// The buffers of the context that get records of markers, by kind.
     buffers: HashMap<Kind, BufferService>,
     /// Work that has been enqueued, with its thread.
-    followed: Mutex<HashMap<WorkId, (u64, Followed)>>,
-    ranges: Mutex<Ranges>,
+    followed: Mutex<HashMap<WorkId, (u64, Payload)>>,
+    ranges: Mutex<Ranges<Begun>>,
 }
 
 /// The ids of a callback.
@@ -71,6 +129,18 @@ pub struct Ids {
 }
 
 impl Ids {
+    /// The ids of what belongs to no call, on a thread.
+    pub fn of_no_call(thread: u64) -> Ids {
+        Ids {
+            thread,
+            correlation: CorrelationId {
+                internal: 0,
+                external: UserData::from(0),
+                ancestor: 0,
+            },
+        }
+    }
+
     /// The ids of a callback of gputrail's, within the call around it.
     fn of(callback: &Callback<'_>, ancestor: u64) -> Ids {
         Ids {
@@ -108,12 +178,6 @@ pub fn subscribe(context: &Context, services: &Services) -> Result<Vec<Subscribe
     add(&told.operations(), Told::tell)?;
     add(&told.own_calls(), Told::tell_own_call)?;
     Ok(subscribers)
-}
-
-/// The calls of OpenCL and of the simulated GPU's runtime.
-pub fn all_calls() -> impl Iterator<Item = Operation> {
-    let domains = [Domain::OPENCL, Domain::SIM].into_iter();
-    domains.flat_map(|domain| tool::operations(domain).unwrap_or_default())
 }
 
 /// The kinds of markers.
@@ -156,11 +220,8 @@ impl Told {
         let mut all = Vec::new();
         if let Some(service) = self.services.get(&Kind::HIP_RUNTIME_API) {
             all.extend(all_calls().filter(|call| {
-                let shown = hip::shown(*call);
-                shown.is_some_and(|shown| {
-                    let mut operations = shown.operations();
-                    operations.any(|operation| service.operations.has(operation))
-                })
+                let mut operations = hip::operations_of(*call);
+                operations.any(|operation| service.operations.has(operation))
             }));
         }
         let of_kinds: [(Kind, &[Operation]); 3] = [
@@ -245,14 +306,11 @@ impl Told {
 
     /// Tells of a callback of gputrail's.
     fn tell(&self, callback: Callback<'_>, word: &mut u64) {
-        let operation = callback.operation();
-        let is_fill = [memory_copy::FILL_ENQUEUE, memory_copy::FILL_COMPLETE].contains(&operation);
-        match operation.domain {
+        match callback.operation().domain {
             Domain::OPENCL | Domain::SIM => self.tell_call(callback, word),
-            Domain::KERNEL_DISPATCH => self.tell_kernel(callback, word),
-            Domain::MEMORY_COPY if is_fill => self.tell_kernel(callback, word),
-            Domain::MEMORY_COPY => self.tell_copy(callback, word),
-            Domain::MEMORY_ALLOCATION => self.tell_allocation(callback, word),
+            Domain::KERNEL_DISPATCH | Domain::MEMORY_COPY | Domain::MEMORY_ALLOCATION => {
+                self.tell_payload(callback, word);
+            }
             Domain::RESOURCE => objects::code(self, callback, word),
             Domain::MARKER => self.tell_marker(callback, word),
             _ => {}
@@ -268,11 +326,12 @@ impl Told {
         let ids = Ids::of(&callback, ancestor(&callback));
         let arguments = Arguments::of(&callback);
         let mut data = HipData::new();
-        shown.put(&arguments, &mut data);
+        data.put(shown, &arguments);
         if phase == CallbackPhase::EXIT {
-            shown.put_result(&arguments, &callback, &mut data);
+            data.put_result(shown, &arguments, &callback);
         }
-        let what = (Kind::HIP_RUNTIME_API, shown.operation(&arguments));
+        let operation = shown.number(Some(&arguments)) as TracingOperation;
+        let what = (Kind::HIP_RUNTIME_API, operation);
         self.call(what, phase, ids, &mut data, word);
     }
 
@@ -298,113 +357,97 @@ impl Told {
         self.call(what, phase, ids, &mut data, word);
     }
 
-    fn tell_kernel(&self, callback: Callback<'_>, word: &mut u64) {
-        let of_call = Ids::of(&callback, current());
-        let mut data = KernelDispatchData {
-            size: size_of::<KernelDispatchData>() as u64,
-            start_timestamp: 0,
-            end_timestamp: 0,
-            // SAFETY: all bytes 0 are a value of it.
-            dispatch_info: unsafe { core::mem::zeroed() },
-        };
-        let kind = Kind::KERNEL_DISPATCH;
-        let kernel = callback.record::<KernelDispatch>();
-        let fill = callback.record::<MemorySet>();
-        let enqueued = kernel
-            .map(payload::dispatch_info)
-            .or_else(|| fill.map(payload::fill_info));
-        if let Some(info) = enqueued {
-            let Some(phase) = phase(&callback) else {
-                return;
-            };
-            data.dispatch_info = info;
-            if phase == CallbackPhase::EXIT {
-                let work = WorkId(info.dispatch_id);
-                self.follow(work, of_call.thread, Followed::Kernel(info));
+    /// Work or memory. What the runtime refuses has an end, too.
+    fn tell_payload(&self, callback: Callback<'_>, word: &mut u64) {
+        let ids = Ids::of(&callback, current());
+        match (callback.phase(), Payload::of(&callback)) {
+            (Some(Phase::Enter), Some((_, payload))) => {
+                self.enter(ids, payload);
+                self.call_with(payload, CallbackPhase::ENTER, ids, word);
             }
-            let what = (kind, KernelDispatchOperation::ENQUEUE.0);
-            self.call(what, phase, of_call, &mut data, word);
-        } else if let Some(completion) = callback.record::<Completion>()
-            && let Some((thread, Followed::Kernel(info))) = self.followed(completion.work)
-        {
-            data.dispatch_info = info;
-            (data.start_timestamp, data.end_timestamp) = (completion.start.0, completion.end.0);
-            let what = (kind, KernelDispatchOperation::COMPLETE.0);
-            let ids = Ids { thread, ..of_call };
-            self.call(what, CallbackPhase::NONE, ids, &mut data, word);
+            (Some(Phase::Exit), Some((work, payload))) => {
+                self.leave(ids, |_| {});
+                self.follow(work, ids.thread, payload);
+                // A copy ends when it has completed.
+                if !matches!(payload, Payload::Copy(..)) {
+                    self.call_with(payload, CallbackPhase::EXIT, ids, word);
+                }
+            }
+            (Some(Phase::Exit), None) => self.leave(ids, |payload| {
+                self.call_with(payload, CallbackPhase::EXIT, ids, word);
+            }),
+            _ => {
+                if let Some(completion) = callback.record::<Completion>()
+                    && let Some((thread, mut payload)) = self.followed(completion.work)
+                {
+                    payload.put_times(completion);
+                    let phase = match payload {
+                        Payload::Kernel(_) => CallbackPhase::NONE,
+                        _ => CallbackPhase::EXIT,
+                    };
+                    self.call_with(payload, phase, Ids { thread, ..ids }, word);
+                }
+            }
         }
     }
 
-    fn tell_copy(&self, callback: Callback<'_>, word: &mut u64) {
-        let of_call = Ids::of(&callback, current());
-        let kind = Kind::MEMORY_COPY;
-        if let Some(copy) = callback.record::<MemoryCopy>() {
-            let Some(shown) = payload::copy(copy) else {
-                return;
-            };
-            let operation = shown.operation.0;
-            let mut data = MemoryCopyData {
-                size: size_of::<MemoryCopyData>() as u64,
-                start_timestamp: 0,
-                end_timestamp: 0,
-                dst_agent_id: shown.to.0,
-                src_agent_id: shown.from.0,
-                bytes: shown.bytes,
-                dst_address: shown.to.1,
-                src_address: shown.from.1,
-            };
-            if callback.is_enter() {
-                let what = (kind, operation);
-                self.call(what, CallbackPhase::ENTER, of_call, &mut data, word);
-            } else {
-                self.follow(
-                    copy.work.id,
-                    of_call.thread,
-                    Followed::Copy(operation, data),
-                );
+    /// Calls the client about work or memory.
+    fn call_with(&self, payload: Payload, phase: CallbackPhase, ids: Ids, word: &mut u64) {
+        match payload {
+            Payload::Kernel(mut data) => {
+                let operation = match phase {
+                    CallbackPhase::NONE => KernelDispatchOperation::COMPLETE,
+                    _ => KernelDispatchOperation::ENQUEUE,
+                };
+                let what = (Kind::KERNEL_DISPATCH, operation.0);
+                self.call(what, phase, ids, &mut data, word);
             }
-        } else if let Some(completion) = callback.record::<Completion>()
-            && let Some((thread, Followed::Copy(operation, mut data))) =
-                self.followed(completion.work)
-        {
-            (data.start_timestamp, data.end_timestamp) = (completion.start.0, completion.end.0);
-            let ids = Ids { thread, ..of_call };
-            let what = (kind, operation);
-            self.call(what, CallbackPhase::EXIT, ids, &mut data, word);
+            Payload::Copy(operation, mut data) => {
+                self.call((Kind::MEMORY_COPY, operation), phase, ids, &mut data, word);
+            }
+            Payload::Memory(operation, mut data) => {
+                let what = (Kind::MEMORY_ALLOCATION, operation);
+                self.call(what, phase, ids, &mut data, word);
+            }
+        }
+    }
+
+    /// Keeps what begins in a call.
+    fn enter(&self, ids: Ids, payload: Payload) {
+        let (context, call) = (self.context.handle, ids.correlation.internal);
+        // The thread may be ending.
+        let _ = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
+            // A context that was stopped has not seen the end.
+            entered.retain(|(of, within, _)| *of != context || *within == call);
+            entered.push((context, call, payload));
+        });
+    }
+
+    /// Gives what has begun in a call to `end`.
+    fn leave(&self, ids: Ids, mut end: impl FnMut(Payload)) {
+        let (context, call) = (self.context.handle, ids.correlation.internal);
+        let is_it = |one: &(u64, u64, Payload)| (one.0, one.1) == (context, call);
+        let take = |entered: &RefCell<Vec<(u64, u64, Payload)>>| {
+            let mut entered = entered.borrow_mut();
+            let place = entered.iter().position(is_it)?;
+            Some(entered.remove(place).2)
+        };
+        while let Some(payload) = ENTERED.try_with(take).ok().flatten() {
+            end(payload);
         }
     }
 
     /// Keeps what is told again when the work has completed; of a command buffer, its first part.
-    fn follow(&self, work: WorkId, thread: u64, what: Followed) {
+    fn follow(&self, work: WorkId, thread: u64, payload: Payload) {
         let mut followed = lock(&self.followed);
-        if followed.len() < MAX_FOLLOWED {
-            followed.entry(work).or_insert((thread, what));
+        if work.is_some() && followed.len() < MAX_FOLLOWED {
+            followed.entry(work).or_insert((thread, payload));
         }
     }
 
-    fn followed(&self, work: WorkId) -> Option<(u64, Followed)> {
+    fn followed(&self, work: WorkId) -> Option<(u64, Payload)> {
         lock(&self.followed).remove(&work)
-    }
-
-    fn tell_allocation(&self, callback: Callback<'_>, word: &mut u64) {
-        let (Some(phase), Some(allocation)) = (phase(&callback), callback.record::<Allocation>())
-        else {
-            return;
-        };
-        let Some(operation) = payload::allocation(allocation) else {
-            return;
-        };
-        let mut data = MemoryAllocationData {
-            size: size_of::<MemoryAllocationData>() as u64,
-            start_timestamp: allocation.start.0,
-            end_timestamp: allocation.end.0,
-            agent_id: payload::agent_of_memory(allocation),
-            address: allocation.address,
-            allocation_size: allocation.bytes,
-        };
-        let what = (Kind::MEMORY_ALLOCATION, operation.0);
-        let ids = Ids::of(&callback, current());
-        self.call(what, phase, ids, &mut data, word);
     }
 
     fn tell_marker(&self, callback: Callback<'_>, word: &mut u64) {
@@ -437,7 +480,7 @@ impl Told {
         *word = 0;
         let event = lock(&self.ranges).event(marker);
         match event {
-            Some(Event::Mark) => {
+            Some(RangeEvent::Mark) => {
                 let what = (kind, MarkerCoreRangeApi::roctxMarkA.0);
                 let ids = ids(of_marker.range);
                 for phase in [CallbackPhase::ENTER, CallbackPhase::EXIT] {
@@ -445,13 +488,16 @@ impl Told {
                 }
                 self.put_marker(what, ids, (now, now));
             }
-            Some(Event::Begin) => {
-                let begun = lock(&self.ranges).begin(marker, of_marker.range, external);
+            Some(RangeEvent::Begin) => {
+                let begun = Begun::new(marker, of_marker.range, external);
+                lock(&self.ranges).begin(marker, begun);
                 let (what, ids) = ((kind, begun.operation), ids(begun.correlation));
                 self.call(what, CallbackPhase::ENTER, ids, &mut data, word);
-                lock(&self.ranges).keep(marker, *word);
+                if let Some(begun) = lock(&self.ranges).begun(marker) {
+                    begun.data = *word;
+                }
             }
-            Some(Event::End(begun)) => {
+            Some(RangeEvent::End(begun)) => {
                 data.arguments[0] =
                     markers::message(begun.name).as_ptr().expose_provenance() as u64;
                 *word = begun.data;

@@ -248,11 +248,8 @@ struct Library(usize);
 impl Library {
     /// The library that `address` lies in.
     fn of(address: *const c_void) -> Option<Library> {
-        // SAFETY: zeros are a valid value of this structure of pointers.
-        let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-        // SAFETY: any address may be asked about, and there is a place for the answer.
-        let is_found = unsafe { libc::dladdr(address, &mut found) } != 0;
-        is_found.then(|| Library(found.dli_fbase.addr()))
+        let found = gputrail_abi::library_of(address.cast())?;
+        Some(Library(found.dli_fbase.addr()))
     }
 }
 

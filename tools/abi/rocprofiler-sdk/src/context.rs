@@ -8,7 +8,7 @@ use crate::buffer::Buffer;
 use crate::external::RequestService;
 use crate::live::Live;
 use crate::load;
-use crate::place::Place;
+use crate::place::place_of;
 use crate::result::{Answer, api, failed};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
@@ -243,7 +243,7 @@ pub fn forget(client: u32) {
 pub unsafe extern "C" fn rocprofiler_create_context(context: *mut ContextId) -> Status {
     api(|| {
         // SAFETY: `context` is null or a place with a handle.
-        let place = unsafe { Place::new(context) }?;
+        let place = unsafe { place_of(context) }?;
         if place.get().handle != 0 {
             return Err(Status::ERROR_CONTEXT_ID_NOT_ZERO);
         }
@@ -302,7 +302,7 @@ pub unsafe extern "C" fn rocprofiler_context_is_active(
 ) -> Status {
     api(|| {
         // SAFETY: `status` is null or a place for a number.
-        let place = unsafe { Place::new(status) }?;
+        let place = unsafe { place_of(status) }?;
         place.put(0);
         place.put(found(context)?.is_started().into());
         Ok(())
@@ -321,7 +321,7 @@ pub unsafe extern "C" fn rocprofiler_context_is_valid(
 ) -> Status {
     api(|| {
         // SAFETY: `status` is null or a place for a number.
-        let place = unsafe { Place::new(status) }?;
+        let place = unsafe { place_of(status) }?;
         place.put(0);
         found(context)?;
         place.put(1);

@@ -10,7 +10,7 @@ use crate::place::{array, put_name};
 use crate::result::{Answer, api, failed};
 use crate::{load, thread_id};
 use core::ffi::{c_char, c_void};
-use gputrail_abi::lock;
+use gputrail_abi::{WithData, lock};
 use gputrail_record::{Domain, ExternalId, ExternalKind};
 use gputrail_rocprofiler::{
     ContextId, ExternalCorrelationRequest, ExternalCorrelationRequestKind, Status, ThreadId,
@@ -27,16 +27,10 @@ const KIND: ExternalKind = ExternalKind::CUSTOM0;
 /// The service by which a client supplies external ids.
 #[derive(Clone, Debug)]
 pub struct RequestService {
-    function: ExternalCorrelationRequest,
-    data: *mut c_void,
+    client: WithData<ExternalCorrelationRequest>,
     /// All kinds, if there are none.
     kinds: Vec<ExternalCorrelationRequestKind>,
 }
-
-// SAFETY: the pointer is passed on to the client's function alone.
-unsafe impl Send for RequestService {}
-// SAFETY: as above.
-unsafe impl Sync for RequestService {}
 
 impl RequestService {
     /// Whether it supplies ids for a kind.
@@ -55,14 +49,14 @@ impl RequestService {
         let mut id = UserData::from(0);
         // SAFETY: the client's function for this, with a place for the id and its data.
         let refused = unsafe {
-            (self.function)(
+            (self.client.function)(
                 thread,
                 context,
                 kind,
                 operation,
                 correlation,
                 &raw mut id,
-                self.data,
+                self.client.data,
             )
         };
         (refused == 0).then(|| ExternalId(id.value()))
@@ -227,8 +221,7 @@ pub unsafe extern "C" fn rocprofiler_configure_external_correlation_id_request_s
             return Err(Status::ERROR_KIND_NOT_FOUND);
         }
         services.requests = Some(RequestService {
-            function,
-            data,
+            client: WithData { function, data },
             kinds: kinds.to_vec(),
         });
         Ok(())

@@ -171,7 +171,7 @@ fn structures() -> Vec<Structure> {
 /// The arguments of functions of HIP, as fields of their union.
 fn arguments() -> Vec<(String, usize)> {
     let mut all = Vec::new();
-    for function in functions::ALL {
+    for function in functions::FUNCTIONS {
         let name = function.name.to_str().unwrap();
         for (at, parameter) in function.places() {
             let parameter = parameter.name.to_str().unwrap();

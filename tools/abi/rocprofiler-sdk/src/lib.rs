@@ -59,14 +59,12 @@ mod callbacks;
 mod clients;
 mod context;
 mod counting;
-mod devices;
 mod external;
 #[cfg(test)]
 mod headers_tests;
 mod hip;
 mod intercept;
 mod kinds;
-mod known;
 mod live;
 mod load;
 mod markers;
@@ -84,7 +82,7 @@ mod unavailable;
 use core::ffi::c_char;
 use gputrail_abi::kept;
 use gputrail_rocprofiler::{Status, ThreadId, Timestamp, VersionTriplet};
-use place::Place;
+use place::place_of;
 use result::api;
 
 /// The version of the API.
@@ -113,7 +111,7 @@ pub unsafe extern "C" fn rocprofiler_get_version(
         ] {
             if !place.is_null() {
                 // SAFETY: not null, so that it can be written to.
-                unsafe { Place::new(place) }?.put(number);
+                unsafe { place_of(place) }?.put(number);
             }
         }
         Ok(())
@@ -129,7 +127,7 @@ pub unsafe extern "C" fn rocprofiler_get_version(
 pub unsafe extern "C" fn rocprofiler_get_version_triplet(version: *mut VersionTriplet) -> Status {
     api(|| {
         // SAFETY: `version` is null or a place for it.
-        unsafe { Place::new(version) }?.put(VERSION);
+        unsafe { place_of(version) }?.put(VERSION);
         Ok(())
     })
 }
@@ -143,7 +141,7 @@ pub unsafe extern "C" fn rocprofiler_get_version_triplet(version: *mut VersionTr
 pub unsafe extern "C" fn rocprofiler_get_timestamp(timestamp: *mut Timestamp) -> Status {
     api(|| {
         // SAFETY: `timestamp` is null or a place for a number.
-        unsafe { Place::new(timestamp) }?.put(now());
+        unsafe { place_of(timestamp) }?.put(now());
         Ok(())
     })
 }
@@ -168,7 +166,7 @@ fn now() -> Timestamp {
 pub unsafe extern "C" fn rocprofiler_get_thread_id(thread: *mut ThreadId) -> Status {
     api(|| {
         // SAFETY: `thread` is null or a place for a number.
-        unsafe { Place::new(thread) }?.put(thread_id());
+        unsafe { place_of(thread) }?.put(thread_id());
         Ok(())
     })
 }

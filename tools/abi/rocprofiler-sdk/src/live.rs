@@ -9,7 +9,9 @@ use crate::hip::{self, KeptArguments};
 use crate::kinds;
 use crate::result::{Answer, failed};
 use crate::sampling;
-use crate::translate::Translator;
+use crate::translate::{self, Translator};
+use gputrail_abi::activity::Reader;
+use gputrail_abi::functions::all_calls;
 use gputrail_abi::lock;
 use gputrail_record::{ExternalId, Kind, Operation};
 use gputrail_rocprofiler::{
@@ -35,7 +37,7 @@ pub struct Live {
 /// gputrail's buffer.
 struct Feed {
     buffer: Buffer,
-    translator: Arc<Mutex<Translator>>,
+    reader: Arc<Mutex<Reader<Translator>>>,
 }
 
 impl Live {
@@ -85,15 +87,16 @@ impl Feed {
             period: PERIOD,
             ..BufferOptions::default()
         };
-        let translator = Arc::new(Mutex::new(Translator::new(context.id, services, arguments)));
-        let of_buffer = translator.clone();
+        let translator = Translator::new(context.id, services, arguments);
+        let reader = Arc::new(Mutex::new(Reader::new(translator)));
+        let of_buffer = reader.clone();
         let buffer = Buffer::new(options, move |batch: Batch<'_>| {
-            lock(&of_buffer).add(batch);
+            translate::add(&mut lock(&of_buffer), batch);
         })?;
         context
             .gputrail
             .trace_operations_to(&buffer, &kinds, &calls)?;
-        Ok(Some(Feed { buffer, translator }))
+        Ok(Some(Feed { buffer, reader }))
     }
 
     fn collect(&self) -> bool {
@@ -101,7 +104,7 @@ impl Feed {
             Err(error) => error.status != tool::Status::BUSY,
             Ok(()) => true,
         };
-        let mut translator = lock(&self.translator);
+        let translator = &mut lock(&self.reader).to;
         translator.settle(is_possible);
         if let Ok(drops) = self.buffer.dropped() {
             translator.count_dropped(&drops);
@@ -115,15 +118,14 @@ fn wanted(services: &Services) -> (Vec<Kind>, Vec<Operation>) {
     use BufferTracingKind as Of;
     let has = |kind: Of| services.buffers.contains_key(&kind);
     let of_hip = [Of::HIP_RUNTIME_API, Of::HIP_RUNTIME_API_EXT];
-    let calls: Vec<Operation> = callbacks::all_calls()
+    let calls: Vec<Operation> = all_calls()
         .filter(|call| {
             let has_operation = |kind: Of, operation: TracingOperation| {
                 let service = services.buffers.get(&kind);
                 service.is_some_and(|service| service.operations.has(operation))
             };
             let is_shown = of_hip.iter().any(|kind| {
-                let shown = hip::shown(*call).into_iter();
-                let mut operations = shown.flat_map(|shown| shown.operations());
+                let mut operations = hip::operations_of(*call);
                 operations.any(|operation| has_operation(*kind, operation))
             });
             let own = kinds::of_calls(call.domain).map(Of);
@@ -173,11 +175,10 @@ fn keeping(
         return Ok(None);
     };
     let is_wanted = |call: &Operation| {
-        let shown = hip::shown(*call).into_iter();
-        let mut operations = shown.flat_map(|shown| shown.operations());
+        let mut operations = hip::operations_of(*call);
         operations.any(|operation| service.operations.has(operation))
     };
-    let calls: Vec<Operation> = callbacks::all_calls().filter(is_wanted).collect();
+    let calls: Vec<Operation> = all_calls().filter(is_wanted).collect();
     let arguments = arguments.clone();
     let subscriber = context
         .gputrail
@@ -195,7 +196,7 @@ fn supplier(context: &Context, services: &Services) -> Result<Option<Subscriber>
     let Some(requests) = services.requests.clone() else {
         return Ok(None);
     };
-    let mut operations: Vec<Operation> = callbacks::all_calls()
+    let mut operations: Vec<Operation> = all_calls()
         .filter(|call| request_for_call(&requests, services, *call).is_some())
         .collect();
     let of_work: [(_, _, _, &[Operation]); 3] = [
@@ -286,15 +287,13 @@ fn request_for_call(
         service.is_some_and(|service| service.operations.has(operation))
     };
     let hip = ExternalCorrelationRequestKind::HIP_RUNTIME_API;
-    if requests.is_for(hip)
-        && let Some(shown) = hip::shown(call)
-    {
+    if requests.is_for(hip) {
         let told = |operation: &TracingOperation| {
             has_records(BufferTracingKind::HIP_RUNTIME_API, *operation)
                 || has_records(BufferTracingKind::HIP_RUNTIME_API_EXT, *operation)
                 || has_callbacks(CallbackTracingKind::HIP_RUNTIME_API, *operation)
         };
-        if let Some(operation) = shown.operations().find(told) {
+        if let Some(operation) = hip::operations_of(call).find(told) {
             return Some((hip, operation));
         }
     }

@@ -9,7 +9,7 @@
 //! called.
 
 use crate::clients::{self, Client};
-use crate::place::Place;
+use crate::place::place_of;
 use crate::result::{Answer, api};
 use crate::{context, external, runtime, threads};
 use core::ffi::c_int;
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn rocprofiler_force_configure(configure: Option<Configure
 pub unsafe extern "C" fn rocprofiler_is_initialized(status: *mut c_int) -> Status {
     api(|| {
         // SAFETY: `status` is null or a place for a number.
-        unsafe { Place::new(status) }?.put(INITIALISED.load(Ordering::Acquire));
+        unsafe { place_of(status) }?.put(INITIALISED.load(Ordering::Acquire));
         Ok(())
     })
 }
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn rocprofiler_is_initialized(status: *mut c_int) -> Statu
 pub unsafe extern "C" fn rocprofiler_is_finalized(status: *mut c_int) -> Status {
     api(|| {
         // SAFETY: `status` is null or a place for a number.
-        let place = unsafe { Place::new(status) }?;
+        let place = unsafe { place_of(status) }?;
         place.put(match is_forked() {
             true => 1,
             false => FINALISED.load(Ordering::Acquire),

@@ -7,15 +7,13 @@
 
 use crate::result::Answer;
 use core::ffi::{CStr, c_void};
-use gputrail_abi::kept;
+use gputrail_abi::{kept, names};
 use gputrail_record::{Marker, MarkerKind, StringId, ThreadId};
 use gputrail_rocprofiler::{
     CallbackArgumentVisitor, CallbackTracingRecord, ContextId, MarkerCoreApi, MarkerCoreRangeApi,
     Status, TracingOperation,
 };
-use gputrail_tool as tool;
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The payload of a callback on a call of ROCTx (`rocprofiler_callback_tracing_marker_api_data_t`).
@@ -54,7 +52,7 @@ impl MarkerData {
 
 /// A text, which lasts for ever.
 pub fn message(name: StringId) -> &'static CStr {
-    kept(&tool::string(name).unwrap_or_default())
+    names::string(name).unwrap_or_default()
 }
 
 /// The ids of a marker, which no other call has.
@@ -143,55 +141,16 @@ pub struct Begun {
     pub name: StringId,
     /// The thread on which it began.
     pub thread: ThreadId,
-    /// Its level on the thread, from 1.
-    level: u32,
 }
 
-/// The meaning of a marker for ranges.
-pub enum Event {
-    /// A moment: `roctxMarkA`.
-    Mark,
-    /// A range begins.
-    Begin,
-    /// It ends.
-    End(Begun),
-}
-
-/// The ranges that are open.
-#[derive(Default)]
-pub struct Ranges {
-    pushed: HashMap<ThreadId, Vec<Begun>>,
-    started: HashMap<u64, Begun>,
-}
-
-impl Ranges {
-    /// The meaning of a marker; none where no beginning is known. The beginning of a range is added with [`Ranges::begin`].
-    pub fn event(&mut self, marker: &Marker) -> Option<Event> {
-        match marker.what {
-            MarkerKind::INSTANT => Some(Event::Mark),
-            MarkerKind::PUSH | MarkerKind::START => Some(Event::Begin),
-            MarkerKind::POP => {
-                let pushed = self.pushed.get_mut(&marker.thread)?;
-                let level = marker.level();
-                // Ranges that ended without a marker are left out.
-                while level != 0 && pushed.last().is_some_and(|last| last.level > level) {
-                    pushed.pop();
-                }
-                pushed.pop().map(Event::End)
-            }
-            MarkerKind::END => self.started.remove(&marker.id).map(Event::End),
-            _ => None,
-        }
-    }
-
-    /// Adds a range that `marker` begins, with its id and the client's.
-    pub fn begin(&mut self, marker: &Marker, correlation: u64, external: u64) -> Begun {
-        let is_pushed = marker.what == MarkerKind::PUSH;
-        let operation = match is_pushed {
-            true => MarkerCoreRangeApi::roctxThreadRangeA,
-            false => MarkerCoreRangeApi::roctxProcessRangeA,
+impl Begun {
+    /// The range that `marker` begins, with its id and the client's.
+    pub fn new(marker: &Marker, correlation: u64, external: u64) -> Begun {
+        let operation = match marker.what {
+            MarkerKind::PUSH => MarkerCoreRangeApi::roctxThreadRangeA,
+            _ => MarkerCoreRangeApi::roctxProcessRangeA,
         };
-        let begun = Begun {
+        Begun {
             operation: operation.0,
             time: marker.time.0,
             correlation,
@@ -199,27 +158,6 @@ impl Ranges {
             data: 0,
             name: marker.name,
             thread: marker.thread,
-            level: marker.level(),
-        };
-        if is_pushed {
-            self.pushed.entry(marker.thread).or_default().push(begun);
-        } else {
-            self.started.insert(marker.id, begun);
-        }
-        begun
-    }
-
-    /// Keeps the client's word of the range that `marker` began.
-    pub fn keep(&mut self, marker: &Marker, data: u64) {
-        let begun = match marker.what {
-            MarkerKind::PUSH => {
-                let pushed = self.pushed.get_mut(&marker.thread);
-                pushed.and_then(|pushed| pushed.last_mut())
-            }
-            _ => self.started.get_mut(&marker.id),
-        };
-        if let Some(begun) = begun {
-            begun.data = data;
         }
     }
 }
@@ -269,61 +207,4 @@ pub unsafe fn visit(
         );
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use gputrail_record::Ticks;
-
-    fn marker(what: MarkerKind, id: u64, time: u64) -> Marker {
-        Marker {
-            what,
-            id,
-            time: Ticks(time),
-            thread: ThreadId(7),
-            ..Marker::blank()
-        }
-    }
-
-    /// The times at which the ranges began that `all` ends.
-    fn ended(all: &[Marker]) -> Vec<Option<u64>> {
-        let mut ranges = Ranges::default();
-        let ends = all.iter().filter_map(|one| match ranges.event(one) {
-            Some(Event::Begin) => {
-                ranges.begin(one, 0, 0);
-                None
-            }
-            Some(Event::End(begun)) => Some(Some(begun.time)),
-            Some(Event::Mark) => None,
-            None => Some(None),
-        });
-        ends.collect()
-    }
-
-    #[test]
-    fn ranges_end_where_they_began() {
-        let all = [
-            marker(MarkerKind::PUSH, 1, 10),
-            marker(MarkerKind::START, 500, 11),
-            marker(MarkerKind::PUSH, 2, 12),
-            marker(MarkerKind::INSTANT, 0, 13),
-            marker(MarkerKind::POP, 2, 14),
-            marker(MarkerKind::POP, 1, 15),
-            marker(MarkerKind::END, 500, 16),
-        ];
-        assert_eq!(ended(&all), [Some(12), Some(10), Some(11)]);
-    }
-
-    #[test]
-    fn a_range_that_ended_without_a_marker_is_left_out() {
-        let all = [
-            marker(MarkerKind::PUSH, 1, 10),
-            marker(MarkerKind::PUSH, 2, 11),
-            marker(MarkerKind::POP, 1, 12),
-            marker(MarkerKind::POP, 1, 13),
-            marker(MarkerKind::END, 500, 14),
-        ];
-        assert_eq!(ended(&all), [Some(10), None, None]);
-    }
 }

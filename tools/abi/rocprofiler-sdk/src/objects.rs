@@ -2,7 +2,7 @@
 //!
 //! | field | here |
 //! |---|---|
-//! | `uri`, `memory_base`, `memory_size` | the bytes are there during the callback, as far as the runtime gives them; without any, `uri` is the file |
+//! | `uri`, `memory_base`, `memory_size` | the bytes are there during the callback of the load, as far as the runtime gives them; without any, `uri` is the file. The unload says the same |
 //! | `hsa_agent` | the handle of the device in its runtime |
 //! | `load_delta` | as `load_base` |
 //! | `kernel_object` | the handle of the kernel in its runtime |
@@ -18,19 +18,20 @@ use crate::agents;
 use crate::callbacks::{self, Ids, Told};
 use crate::context::{self, Operations};
 use core::ffi::CStr;
-use gputrail_abi::{kept, lock};
+use gputrail_abi::activity::stream_of;
+use gputrail_abi::functions::all_calls;
+use gputrail_abi::{kept, lock, names};
 use gputrail_record::{
-    Agent, CodeObject, CodeObjectId, Context, Domain, KernelSymbol, Operation, Queue, QueueId,
-    Stream, StreamId,
+    Agent, CodeObject, CodeObjectId, Domain, KernelSymbol, Operation, QueueId, StreamId,
 };
 use gputrail_rocprofiler::{
     self as sdk, CallbackPhase, CallbackTracingKind as Kind, CodeObjectLoadData,
-    CodeObjectOperation, CorrelationId, HipStreamData, HipStreamOperation, KernelSymbolData,
-    UserData,
+    CodeObjectOperation, HipStreamData, HipStreamOperation, KernelSymbolData,
 };
 use gputrail_tool::events::resource;
 use gputrail_tool::{self as tool, Callback, describe};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{LazyLock, Mutex};
 
 /// `memory_base`, the low half of which is a descriptor, where no file is open.
@@ -52,20 +53,8 @@ const OF_STREAMS: [Operation; 4] = [
     resource::STREAM_DESTROYED,
 ];
 
-/// The machine code that contexts have been told of: a context, and gputrail's number.
-static TOLD: LazyLock<Mutex<HashSet<(u64, u32)>>> = LazyLock::new(Mutex::default);
-
-/// The ids of what belongs to no call, on a thread.
-fn ids(thread: u64) -> Ids {
-    Ids {
-        thread,
-        correlation: CorrelationId {
-            internal: 0,
-            external: UserData::from(0),
-            ancestor: 0,
-        },
-    }
-}
+/// The machine code that contexts have been told of, by context and gputrail's number: its unload says what its load has said.
+static TOLD: LazyLock<Mutex<HashMap<(u64, u32), CodePlace>>> = LazyLock::new(Mutex::default);
 
 /// Tells of machine code, or of a kernel.
 pub fn code(told: &Told, callback: Callback<'_>, word: &mut u64) {
@@ -77,15 +66,16 @@ pub fn code(told: &Told, callback: Callback<'_>, word: &mut u64) {
         true => CallbackPhase::LOAD,
         false => CallbackPhase::UNLOAD,
     };
-    let ids = ids(callback.thread().0.into());
+    let ids = Ids::of_no_call(callback.thread().0.into());
     if let Some(object) = callback.record::<CodeObject>() {
         let what = (Kind::CODE_OBJECT, CodeObjectOperation::LOAD.0);
-        let mut data = loaded(object, callback.code());
         let of_context = (told.context().handle, object.id.0);
-        match is_load {
-            true => lock(&TOLD).insert(of_context),
-            false => lock(&TOLD).remove(&of_context),
-        };
+        let before = lock(&TOLD).remove(&of_context).filter(|_| !is_load);
+        let place = before.unwrap_or_else(|| CodePlace::new(object, callback.code()));
+        if is_load {
+            lock(&TOLD).insert(of_context, place);
+        }
+        let mut data = load_data(object, place);
         told.call(what, phase, ids, &mut data, word);
     } else if let Some(kernel) = callback.record::<KernelSymbol>() {
         let register = CodeObjectOperation::DEVICE_KERNEL_SYMBOL_REGISTER;
@@ -106,66 +96,80 @@ pub fn sampled(all: &[CodeObjectId]) {
             let Ok(object) = describe::<CodeObject>(*id) else {
                 continue;
             };
-            if !lock(&TOLD).insert((context.id.handle, id.0)) {
-                continue;
-            }
+            let place = match lock(&TOLD).entry((context.id.handle, id.0)) {
+                Entry::Occupied(_) => continue,
+                Entry::Vacant(untold) => *untold.insert(CodePlace::new(&object, &[])),
+            };
             let what = (Kind::CODE_OBJECT, CodeObjectOperation::LOAD.0);
-            let (ids, mut data) = (ids(crate::thread_id()), loaded(&object, &[]));
+            let (ids, mut data) = (
+                Ids::of_no_call(crate::thread_id()),
+                load_data(&object, place),
+            );
             told.call(what, CallbackPhase::LOAD, ids, &mut data, &mut 0);
         }
     }
 }
 
-fn loaded(object: &CodeObject, code: &[u8]) -> CodeObjectLoadData {
-    let handle = describe::<Agent>(object.agent).map_or(0, |agent| agent.handle);
-    let uri = if code.is_empty() {
-        let path = tool::string(object.path).unwrap_or_default();
-        match path.contains("://") {
-            true => path,
-            false => format!("file://{path}"),
+/// The place of the bytes of a code object, as its load has told.
+#[derive(Copy, Clone)]
+struct CodePlace {
+    uri: &'static CStr,
+    storage: i32,
+    base: u64,
+    bytes: u64,
+}
+
+impl CodePlace {
+    fn new(object: &CodeObject, code: &[u8]) -> CodePlace {
+        if code.is_empty() {
+            let path = tool::string(object.path).unwrap_or_default();
+            let uri = match path.contains("://") {
+                true => path,
+                false => format!("file://{path}"),
+            };
+            return CodePlace {
+                uri: kept(&uri),
+                storage: CodeObjectLoadData::FILE,
+                base: NO_FILE,
+                bytes: 0,
+            };
         }
-    } else {
         let (process, at) = (std::process::id(), code.as_ptr().addr());
-        format!("memory://{process}#offset={at:#x}&size={}", code.len())
-    };
+        let uri = format!("memory://{process}#offset={at:#x}&size={}", code.len());
+        CodePlace {
+            uri: kept(&uri),
+            storage: CodeObjectLoadData::MEMORY,
+            base: code.as_ptr().expose_provenance() as u64,
+            bytes: code.len() as u64,
+        }
+    }
+}
+
+fn load_data(object: &CodeObject, place: CodePlace) -> CodeObjectLoadData {
+    let handle = describe::<Agent>(object.agent).map_or(0, |agent| agent.handle);
     CodeObjectLoadData {
         size: size_of::<CodeObjectLoadData>() as u64,
         code_object_id: object.id.0.into(),
         agent_id: agents::of_record(object.agent),
         hsa_agent: handle,
-        uri: lasting(object, uri),
+        uri: place.uri.as_ptr(),
         load_base: object.load_base,
         load_size: object.load_size,
         load_delta: object.load_base as i64,
-        storage_type: match code {
-            [] => CodeObjectLoadData::FILE,
-            _ => CodeObjectLoadData::MEMORY,
-        },
-        memory_base: match code {
-            [] => NO_FILE,
-            _ => code.as_ptr().expose_provenance() as u64,
-        },
-        memory_size: code.len() as u64,
+        storage_type: place.storage,
+        memory_base: place.base,
+        memory_size: place.bytes,
     }
-}
-
-/// The place of a code object as a text, which lasts for ever: one for each object.
-fn lasting(object: &CodeObject, uri: String) -> *const core::ffi::c_char {
-    static URIS: LazyLock<Mutex<HashMap<u32, &'static CStr>>> = LazyLock::new(Mutex::default);
-    let mut uris = lock(&URIS);
-    uris.entry(object.id.0)
-        .or_insert_with(|| kept(&uri))
-        .as_ptr()
 }
 
 fn symbol(kernel: &KernelSymbol) -> KernelSymbolData {
     let word = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let name = tool::kernel_name(kernel.id).unwrap_or_default();
+    let name = names::kernel(kernel.id).unwrap_or_default();
     KernelSymbolData {
         size: size_of::<KernelSymbolData>() as u64,
         kernel_id: kernel.id.0.into(),
         code_object_id: kernel.code_object.0.into(),
-        kernel_name: kept(&name).as_ptr(),
+        kernel_name: name.as_ptr(),
         kernel_object: kernel.handle,
         kernarg_segment_size: 0,
         kernarg_segment_alignment: 0,
@@ -187,7 +191,7 @@ pub fn of_streams(operations: &Operations) -> Vec<Operation> {
         all.extend(OF_STREAMS);
     }
     if operations.has(HipStreamOperation::SET.0) {
-        all.extend(callbacks::all_calls().filter(|call| place_of_queue(*call).is_some()));
+        all.extend(all_calls().filter(|call| place_of_queue(*call).is_some()));
     }
     all
 }
@@ -204,7 +208,7 @@ fn place_of_queue(call: Operation) -> Option<usize> {
             let place = arguments.position(|argument| argument.name() == name)?;
             Some((call, place))
         };
-        callbacks::all_calls().filter_map(place).collect()
+        all_calls().filter_map(place).collect()
     });
     PLACES.get(&call).copied()
 }
@@ -221,7 +225,7 @@ pub fn stream(told: &Told, callback: Callback<'_>, word: &mut u64) {
                 true => HipStreamOperation::CREATE,
                 false => HipStreamOperation::DESTROY,
             };
-            let Some((id, value)) = of_object(&callback) else {
+            let Some((id, value, _)) = stream_of(&callback) else {
                 return;
             };
             (operation, CallbackPhase::NONE, id, value)
@@ -238,26 +242,16 @@ pub fn stream(told: &Told, callback: Callback<'_>, word: &mut u64) {
     };
     let mut data = HipStreamData {
         size: size_of::<HipStreamData>() as u64,
-        stream_id: sdk::StreamId { handle: id },
+        stream_id: sdk::StreamId { handle: id.into() },
         stream_value: value,
     };
     let what = (Kind::HIP_STREAM, operation.0);
-    let ids = ids(callback.thread().0.into());
+    let ids = Ids::of_no_call(callback.thread().0.into());
     told.call(what, phase, ids, &mut data, word);
 }
 
-/// The id and the handle of a queue or stream that comes or goes. Where the runtime has streams, its queues are its own.
-fn of_object(callback: &Callback<'_>) -> Option<(u64, u64)> {
-    if let Some(stream) = callback.record::<Stream>() {
-        return Some((stream.id.0.into(), stream.handle));
-    }
-    let queue = callback.record::<Queue>()?;
-    let context = describe::<Context>(queue.context).ok()?;
-    (context.domain == Domain::OPENCL).then(|| (queue.id.0.into(), queue.handle))
-}
-
 /// The id and the handle of the queue or stream that a call is given.
-fn of_call(callback: &Callback<'_>) -> Option<(u64, u64)> {
+fn of_call(callback: &Callback<'_>) -> Option<(u32, u64)> {
     let operation = callback.operation();
     let mut arguments = callback.arguments();
     let value = arguments.nth(place_of_queue(operation)?)?.value();
@@ -265,5 +259,5 @@ fn of_call(callback: &Callback<'_>) -> Option<(u64, u64)> {
         Domain::OPENCL => tool::queue_of(value).unwrap_or(QueueId::NONE).0,
         _ => tool::stream_of(value).unwrap_or(StreamId::NONE).0,
     };
-    Some((id.into(), value))
+    Some((id, value))
 }

@@ -2,21 +2,16 @@
 
 use crate::agents;
 use core::mem::offset_of;
-use gputrail_abi::records::agent_of;
-use gputrail_record::{
-    self as record, Allocation, AllocationOperation, KernelDispatch, MemoryCopy, MemorySet,
-    TransferKind, WorkHeader,
-};
+use gputrail_abi::activity::{End, Transfer, agent_of, local_memory, workgroup};
+use gputrail_record::{Allocation, AllocationOperation, KernelDispatch, MemorySet, WorkHeader};
 use gputrail_rocprofiler::{
     AgentId, Dim3, KernelDispatchInfo, MemoryAllocationOperation, MemoryCopyOperation, QueueId,
 };
 
 /// How a kernel was dispatched. A dimension of a workgroup that the runtime chose and does not tell is 1.
 pub fn dispatch_info(kernel: &KernelDispatch) -> KernelDispatchInfo {
-    let local = u64::from(kernel.static_local_memory) + u64::from(kernel.dynamic_local_memory);
-    let word = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let [x, y, z] = kernel.workgroup.map(|size| size.max(1));
-    let grid = kernel.grid.map(word);
+    let [x, y, z] = workgroup(kernel);
+    let grid = kernel.grid.map(|size| size.try_into().unwrap_or(u32::MAX));
     KernelDispatchInfo {
         size: offset_of!(KernelDispatchInfo, reserved_padding) as u64,
         agent_id: agents::of_record(kernel.work.agent),
@@ -24,7 +19,7 @@ pub fn dispatch_info(kernel: &KernelDispatch) -> KernelDispatchInfo {
         kernel_id: kernel.kernel.0.into(),
         dispatch_id: kernel.work.id.0,
         private_segment_size: kernel.private_memory,
-        group_segment_size: word(local),
+        group_segment_size: local_memory(kernel),
         workgroup_size: Dim3 { x, y, z },
         grid_size: Dim3 {
             x: grid[0],
@@ -60,67 +55,19 @@ pub fn queue(work: &WorkHeader) -> QueueId {
     }
 }
 
-/// A copy: its direction, its ends with their addresses, and its bytes.
-pub struct Transfer {
-    /// The direction.
-    pub operation: MemoryCopyOperation,
-    /// The destination: agent and address.
-    pub to: (AgentId, u64),
-    /// The source: agent and address.
-    pub from: (AgentId, u64),
-    /// Bytes.
-    pub bytes: u64,
+/// An end of a copy: agent and address.
+pub fn end((agent, address): End) -> (AgentId, u64) {
+    (agent.map_or_else(agents::host, agents::of_record), address)
 }
 
-/// How a copy appears. A map is a copy to the host, and its end one from it; the release of memory by a queue is none.
-pub fn copy(copy: &MemoryCopy) -> Option<Transfer> {
-    use {MemoryCopyOperation as Direction, TransferKind as Of};
-    let operation = match copy.transfer {
-        Of::HOST_TO_DEVICE | Of::HOST_TO_ARRAY | Of::UNMAP => Direction::HOST_TO_DEVICE,
-        Of::DEVICE_TO_HOST | Of::ARRAY_TO_HOST | Of::MAP => Direction::DEVICE_TO_HOST,
-        Of::HOST_TO_HOST => Direction::HOST_TO_HOST,
-        Of::FREE => return None,
-        Of::MIGRATE if !copy.destination_agent.is_some() => Direction::DEVICE_TO_HOST,
-        Of::MIGRATE => Direction::HOST_TO_DEVICE,
-        _ => Direction::DEVICE_TO_DEVICE,
-    };
-    let device = |agent: record::AgentId| match agent.is_some() {
-        true => agents::of_record(agent),
-        false => agents::of_record(copy.work.agent),
-    };
-    let (is_to_host, is_from_host) = match operation {
-        Direction::HOST_TO_DEVICE => (false, true),
-        Direction::DEVICE_TO_HOST => (true, false),
-        Direction::HOST_TO_HOST => (true, true),
-        _ => (false, false),
-    };
-    let end = |is_host, agent, address: u64, offset| {
-        let agent = match is_host {
-            true => agents::host(),
-            false => device(agent),
-        };
-        let at = match address {
-            0 => 0,
-            known => known.wrapping_add(offset),
-        };
-        (agent, at)
-    };
-    Some(Transfer {
-        operation,
-        to: end(
-            is_to_host,
-            copy.destination_agent,
-            copy.destination_address,
-            copy.destination_offset,
-        ),
-        from: end(
-            is_from_host,
-            copy.source_agent,
-            copy.source_address,
-            copy.source_offset,
-        ),
-        bytes: copy.bytes,
-    })
+/// The direction of a copy.
+pub fn direction(copy: &Transfer) -> MemoryCopyOperation {
+    match (copy.from.0, copy.to.0) {
+        (None, None) => MemoryCopyOperation::HOST_TO_HOST,
+        (None, Some(_)) => MemoryCopyOperation::HOST_TO_DEVICE,
+        (Some(_), None) => MemoryCopyOperation::DEVICE_TO_HOST,
+        (Some(_), Some(_)) => MemoryCopyOperation::DEVICE_TO_DEVICE,
+    }
 }
 
 /// How an allocation or release appears; that of a pool is none.

@@ -2,37 +2,17 @@
 
 use crate::result::Answer;
 use core::ffi::{CStr, c_char};
+use gputrail_abi::Place;
 use gputrail_rocprofiler::Status;
-use std::ptr::NonNull;
 
-/// A place for an answer.
-pub struct Place<T>(NonNull<T>);
-
-impl<T> Place<T> {
-    /// `INVALID_ARGUMENT` for a null or misaligned `place`.
-    ///
-    /// # Safety
-    ///
-    /// `place` is null, or can be written to until the answer has been. If it is for [`get`](Place::get), too, it holds a
-    /// value.
-    pub unsafe fn new(place: *mut T) -> Answer<Place<T>> {
-        let place = NonNull::new(place).filter(|place| place.is_aligned());
-        place.map(Place).ok_or(Status::ERROR_INVALID_ARGUMENT)
-    }
-
-    /// Writes the answer.
-    pub fn put(&self, answer: T) {
-        // SAFETY: the promise of `new`.
-        unsafe { self.0.write(answer) };
-    }
-}
-
-impl<T: Copy> Place<T> {
-    /// The value that the caller has put there.
-    pub fn get(&self) -> T {
-        // SAFETY: `new` has been promised memory that holds a value.
-        unsafe { self.0.read() }
-    }
+/// A place for an answer: `INVALID_ARGUMENT` for a null or misaligned one.
+///
+/// # Safety
+///
+/// As for [`Place::new`].
+pub unsafe fn place_of<T>(place: *mut T) -> Answer<Place<T>> {
+    // SAFETY: the promise of this function, as `new` asks for it.
+    unsafe { Place::new(place) }.map_err(|_| Status::ERROR_INVALID_ARGUMENT)
 }
 
 /// The values of an array that the caller gave; none for null.

@@ -1,66 +1,42 @@
 //! The initialization of a runtime: OpenCL, or that of the simulated GPU. It is told as HIP's, once, within the program's first call.
 //! There is no version, which is 0. The kernel that fills are dispatches of is loaded then.
 
+use crate::callbacks::{Ids, Told};
 use crate::context::{self, Context};
 use crate::objects::NO_FILE;
 use crate::payload::FILL;
 use crate::{agents, now, thread_id};
-use core::ffi::c_void;
 use gputrail_abi::lock;
 use gputrail_rocprofiler::{
-    BufferCategory, BufferTracingKind, CallbackPhase, CallbackTracingKind, CallbackTracingRecord,
-    CodeObjectLoadData, CodeObjectOperation, CorrelationId, KernelSymbolData,
-    RuntimeInitializationData, RuntimeInitializationOperation, RuntimeInitializationRecord,
-    TracingOperation, UserData,
+    BufferCategory, BufferTracingKind, CallbackPhase, CallbackTracingKind, CodeObjectLoadData,
+    CodeObjectOperation, KernelSymbolData, RuntimeInitializationData,
+    RuntimeInitializationOperation, RuntimeInitializationRecord, TracingOperation,
 };
 
 const OPERATION: RuntimeInitializationOperation = RuntimeInitializationOperation::HIP;
 
-/// It belongs to no call.
-fn no_call() -> CorrelationId {
-    CorrelationId {
-        internal: 0,
-        external: UserData::from(0),
-        ancestor: 0,
-    }
-}
-
 /// Tells the contexts that are started.
 pub fn initialised() {
     for context in context::all().iter().filter(|one| one.is_started()) {
-        tell_fill(context);
-        tell(context);
+        let told = Told::new(context.id, &lock(&context.services));
+        tell_fill(&told);
+        tell(&told);
         record(context);
     }
 }
 
 /// Calls a client about what belongs to no call.
 fn call<T>(
-    context: &Context,
-    (kind, operation): (CallbackTracingKind, TracingOperation),
+    told: &Told,
+    what: (CallbackTracingKind, TracingOperation),
     phase: CallbackPhase,
     payload: &mut T,
 ) {
-    let service = lock(&context.services).callbacks.get(&kind).cloned();
-    let Some(service) = service.filter(|service| service.operations.has(operation)) else {
-        return;
-    };
-    let record = CallbackTracingRecord {
-        context_id: context.id,
-        thread_id: thread_id(),
-        correlation_id: no_call(),
-        kind,
-        operation,
-        phase,
-        payload: core::ptr::from_mut(payload).cast::<c_void>(),
-    };
-    let mut word = UserData::from(0);
-    // SAFETY: the client's function for this, with the payload of the kind, and a word.
-    unsafe { (service.function)(record, &raw mut word, service.data) };
+    told.call(what, phase, Ids::of_no_call(thread_id()), payload, &mut 0);
 }
 
 /// The kernel of fills.
-fn tell_fill(context: &Context) {
+fn tell_fill(told: &Told) {
     let kind = CallbackTracingKind::CODE_OBJECT;
     let mut code = CodeObjectLoadData {
         size: size_of::<CodeObjectLoadData>() as u64,
@@ -73,7 +49,7 @@ fn tell_fill(context: &Context) {
         ..unsafe { core::mem::zeroed() }
     };
     let load = (kind, CodeObjectOperation::LOAD.0);
-    call(context, load, CallbackPhase::LOAD, &mut code);
+    call(told, load, CallbackPhase::LOAD, &mut code);
     let mut kernel = KernelSymbolData {
         size: size_of::<KernelSymbolData>() as u64,
         kernel_id: FILL,
@@ -83,22 +59,17 @@ fn tell_fill(context: &Context) {
         ..unsafe { core::mem::zeroed() }
     };
     let register = CodeObjectOperation::DEVICE_KERNEL_SYMBOL_REGISTER;
-    call(
-        context,
-        (kind, register.0),
-        CallbackPhase::LOAD,
-        &mut kernel,
-    );
+    call(told, (kind, register.0), CallbackPhase::LOAD, &mut kernel);
 }
 
-fn tell(context: &Context) {
+fn tell(told: &Told) {
     let mut data = RuntimeInitializationData {
         size: size_of::<RuntimeInitializationData>() as u64,
         version: 0,
         instance: 0,
     };
     let kind = CallbackTracingKind::RUNTIME_INITIALIZATION;
-    call(context, (kind, OPERATION.0), CallbackPhase::NONE, &mut data);
+    call(told, (kind, OPERATION.0), CallbackPhase::NONE, &mut data);
 }
 
 fn record(context: &Context) {
@@ -112,7 +83,7 @@ fn record(context: &Context) {
             size: size_of::<RuntimeInitializationRecord>() as u64,
             kind,
             operation: OPERATION.0,
-            correlation_id: no_call(),
+            correlation_id: Ids::of_no_call(thread_id()).correlation,
             thread_id: thread_id(),
             timestamp: now(),
             version: 0,

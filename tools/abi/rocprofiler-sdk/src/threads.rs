@@ -5,7 +5,7 @@
 
 use crate::buffer;
 use crate::load;
-use crate::place::Place;
+use crate::place::place_of;
 use crate::result::{Answer, api, failed};
 use core::ffi::{c_int, c_void};
 use gputrail_abi::{contained, lock};
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn rocprofiler_create_callback_thread(thread: *mut Callbac
             return Err(Status::ERROR_CONFIGURATION_LOCKED);
         }
         // SAFETY: `thread` is null or a place for a handle.
-        let place = unsafe { Place::new(thread) }?;
+        let place = unsafe { place_of(thread) }?;
         first()?;
         let new = Worker::new()?;
         let mut threads = lock(&THREADS);

@@ -89,161 +89,102 @@ fn check(of_kind: Result<Named, Status>, operations: &[TracingOperation]) -> Ans
         .ok_or(Status::ERROR_OPERATION_NOT_FOUND)
 }
 
-/// The name of a kind of callbacks and its length, which last for ever. Each place may be null.
-///
-/// # Safety
-///
-/// The places are null or can be written to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_query_callback_tracing_kind_name(
-    kind: CallbackTracingKind,
-    name: *mut *const c_char,
-    length: *mut u64,
-) -> Status {
-    let found = kinds::callback_name(kind);
-    // SAFETY: the places are null or can be written to.
-    api(|| unsafe { put_name(found, name, length, Status::ERROR_KIND_NOT_FOUND) })
+/// The functions that name and visit the kinds of callbacks or of records, and their operations.
+macro_rules! kinds {
+    ($kind:ident named by $name_of:path, with operations $operations_of:path =>
+        $query_kind:ident, $query_operation:ident, $iterate_kinds:ident($kind_visitor:ident),
+        $iterate_operations:ident($operation_visitor:ident);
+    ) => {
+        /// The name of a kind and its length, which last for ever. Each place may be null.
+        ///
+        /// # Safety
+        ///
+        /// The places are null or can be written to.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $query_kind(
+            kind: $kind,
+            name: *mut *const c_char,
+            length: *mut u64,
+        ) -> Status {
+            let found = $name_of(kind);
+            // SAFETY: the places are null or can be written to.
+            api(|| unsafe { put_name(found, name, length, Status::ERROR_KIND_NOT_FOUND) })
+        }
+
+        /// The name of an operation and its length, which last for ever. Each place may be null.
+        ///
+        /// # Safety
+        ///
+        /// The places are null or can be written to.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $query_operation(
+            kind: $kind,
+            operation: TracingOperation,
+            name: *mut *const c_char,
+            length: *mut u64,
+        ) -> Status {
+            api(|| {
+                let all = $operations_of(kind)?;
+                let found = all.iter().find(|(number, _)| *number == operation);
+                let found = found.map(|(_, name)| *name);
+                // SAFETY: the places are null or can be written to.
+                unsafe { put_name(found, name, length, Status::ERROR_OPERATION_NOT_FOUND) }
+            })
+        }
+
+        /// Visits the kinds, until the visitor answers other than 0.
+        ///
+        /// # Safety
+        ///
+        /// `visitor` takes a kind and `data`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $iterate_kinds(
+            visitor: Option<$kind_visitor>,
+            data: *mut c_void,
+        ) -> Status {
+            api(|| {
+                let visitor = visitor.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
+                let mut kinds = $kind::ALL.iter();
+                // SAFETY: the client's function for this, with its data.
+                kinds.all(|(kind, _)| unsafe { visitor(*kind, data) } == 0);
+                Ok(())
+            })
+        }
+
+        /// Visits the operations of a kind, until the visitor answers other than 0.
+        ///
+        /// # Safety
+        ///
+        /// `visitor` takes a kind, an operation and `data`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $iterate_operations(
+            kind: $kind,
+            visitor: Option<$operation_visitor>,
+            data: *mut c_void,
+        ) -> Status {
+            api(|| {
+                let visitor = visitor.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
+                let mut all = $operations_of(kind)?.into_iter();
+                // SAFETY: the client's function for this, with its data.
+                all.all(|(number, _)| unsafe { visitor(kind, number, data) } == 0);
+                Ok(())
+            })
+        }
+    };
 }
 
-/// The name of a kind of records and its length, which last for ever. Each place may be null.
-///
-/// # Safety
-///
-/// The places are null or can be written to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_query_buffer_tracing_kind_name(
-    kind: BufferTracingKind,
-    name: *mut *const c_char,
-    length: *mut u64,
-) -> Status {
-    let found = kinds::buffer_name(kind);
-    // SAFETY: the places are null or can be written to.
-    api(|| unsafe { put_name(found, name, length, Status::ERROR_KIND_NOT_FOUND) })
+kinds! {
+    CallbackTracingKind named by kinds::callback_name, with operations kinds::of_callback =>
+        rocprofiler_query_callback_tracing_kind_name, rocprofiler_query_callback_tracing_kind_operation_name,
+        rocprofiler_iterate_callback_tracing_kinds(CallbackKindVisitor),
+        rocprofiler_iterate_callback_tracing_kind_operations(CallbackOperationVisitor);
 }
 
-/// The name of an operation and its length, which last for ever. Each place may be null.
-///
-/// # Safety
-///
-/// The places are null or can be written to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_query_callback_tracing_kind_operation_name(
-    kind: CallbackTracingKind,
-    operation: TracingOperation,
-    name: *mut *const c_char,
-    length: *mut u64,
-) -> Status {
-    // SAFETY: the places are null or can be written to.
-    api(|| unsafe { put_operation(kinds::of_callback(kind)?, operation, name, length) })
-}
-
-/// The name of an operation and its length, which last for ever. Each place may be null.
-///
-/// # Safety
-///
-/// The places are null or can be written to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_query_buffer_tracing_kind_operation_name(
-    kind: BufferTracingKind,
-    operation: TracingOperation,
-    name: *mut *const c_char,
-    length: *mut u64,
-) -> Status {
-    // SAFETY: the places are null or can be written to.
-    api(|| unsafe { put_operation(kinds::of_buffer(kind)?, operation, name, length) })
-}
-
-/// # Safety
-///
-/// The places are null or can be written to.
-unsafe fn put_operation(
-    all: Named,
-    operation: TracingOperation,
-    name: *mut *const c_char,
-    length: *mut u64,
-) -> Answer {
-    let found = all.iter().find(|(number, _)| *number == operation);
-    let found = found.map(|(_, name)| *name);
-    // SAFETY: the places are null or can be written to.
-    unsafe { put_name(found, name, length, Status::ERROR_OPERATION_NOT_FOUND) }
-}
-
-/// Visits the kinds of callbacks, until the visitor answers other than 0.
-///
-/// # Safety
-///
-/// `visitor` takes a kind and `data`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_iterate_callback_tracing_kinds(
-    visitor: Option<CallbackKindVisitor>,
-    data: *mut c_void,
-) -> Status {
-    api(|| {
-        let visitor = visitor.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-        let mut kinds = CallbackTracingKind::ALL.iter();
-        // SAFETY: the client's function for this, with its data.
-        kinds.all(|(kind, _)| unsafe { visitor(*kind, data) } == 0);
-        Ok(())
-    })
-}
-
-/// Visits the kinds of records, until the visitor answers other than 0.
-///
-/// # Safety
-///
-/// `visitor` takes a kind and `data`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_iterate_buffer_tracing_kinds(
-    visitor: Option<BufferKindVisitor>,
-    data: *mut c_void,
-) -> Status {
-    api(|| {
-        let visitor = visitor.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-        let mut kinds = BufferTracingKind::ALL.iter();
-        // SAFETY: the client's function for this, with its data.
-        kinds.all(|(kind, _)| unsafe { visitor(*kind, data) } == 0);
-        Ok(())
-    })
-}
-
-/// Visits the operations of a kind of callbacks, until the visitor answers other than 0.
-///
-/// # Safety
-///
-/// `visitor` takes a kind, an operation and `data`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_iterate_callback_tracing_kind_operations(
-    kind: CallbackTracingKind,
-    visitor: Option<CallbackOperationVisitor>,
-    data: *mut c_void,
-) -> Status {
-    api(|| {
-        let visitor = visitor.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-        let mut all = kinds::of_callback(kind)?.into_iter();
-        // SAFETY: the client's function for this, with its data.
-        all.all(|(number, _)| unsafe { visitor(kind, number, data) } == 0);
-        Ok(())
-    })
-}
-
-/// Visits the operations of a kind of records, until the visitor answers other than 0.
-///
-/// # Safety
-///
-/// `visitor` takes a kind, an operation and `data`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_iterate_buffer_tracing_kind_operations(
-    kind: BufferTracingKind,
-    visitor: Option<BufferOperationVisitor>,
-    data: *mut c_void,
-) -> Status {
-    api(|| {
-        let visitor = visitor.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-        let mut all = kinds::of_buffer(kind)?.into_iter();
-        // SAFETY: the client's function for this, with its data.
-        all.all(|(number, _)| unsafe { visitor(kind, number, data) } == 0);
-        Ok(())
-    })
+kinds! {
+    BufferTracingKind named by kinds::buffer_name, with operations kinds::of_buffer =>
+        rocprofiler_query_buffer_tracing_kind_name, rocprofiler_query_buffer_tracing_kind_operation_name,
+        rocprofiler_iterate_buffer_tracing_kinds(BufferKindVisitor),
+        rocprofiler_iterate_buffer_tracing_kind_operations(BufferOperationVisitor);
 }
 
 /// Visits the arguments of the call that a callback tells of.

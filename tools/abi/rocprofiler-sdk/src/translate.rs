@@ -9,16 +9,17 @@ use crate::context::{BufferService, Services};
 use crate::hip::{self, HipRecord, KeptArguments};
 use crate::kinds;
 use crate::payload;
-use gputrail_abi::records::{NextArguments, each};
+use gputrail_abi::activity::{Consumer, Joined, Reader, Transfer};
+use gputrail_abi::functions::Arguments;
 use gputrail_record::{
-    self as record, Allocation, Api, KernelDispatch, MemoryCopy, MemorySet, RecordRef, Retirement,
-    Unfinished, WorkHeader,
+    self as record, Allocation, Api, ChildKernel, KernelDispatch, MemoryCopy, MemorySet,
+    Retirement, WorkHeader, WorkRecord,
 };
 use gputrail_rocprofiler::{
     self as sdk, ApiRecord, AsyncCorrelationId, BufferCategory, BufferTracingKind as Kind,
     ContextId, CorrelationIdRetirementRecord, HIP_RESULT_BYTES, KernelDispatchInfo,
-    KernelDispatchOperation, KernelDispatchRecord, MemoryAllocationRecord, MemoryCopyRecord,
-    TracingOperation, UserData,
+    KernelDispatchOperation, KernelDispatchRecord, MemoryAllocationOperation,
+    MemoryAllocationRecord, MemoryCopyRecord, TracingOperation, UserData,
 };
 use gputrail_tool::{Batch, Drops, WorkTimes};
 use std::collections::HashMap;
@@ -33,11 +34,10 @@ fn size_of_record<T>() -> u64 {
 /// Within this time, records that were written before have come.
 const SETTLEMENT: Duration = Duration::from_millis(300);
 
-/// Translates the batches of a context's buffer, one after the other.
+/// Puts the records of a context's buffer, one after the other.
 pub struct Translator {
     /// By kind: those that go to a buffer of the context.
     services: HashMap<Kind, BufferService>,
-    arguments: NextArguments,
     of_calls: Arc<KeptArguments>,
     retirements: Retirements,
 }
@@ -78,6 +78,14 @@ impl Retirements {
     }
 }
 
+/// Puts the records of a batch.
+pub fn add(reader: &mut Reader<Translator>, batch: Batch<'_>) {
+    if reader.to.retirements.is_due() {
+        reader.to.settle(false);
+    }
+    reader.read(batch);
+}
+
 impl Translator {
     /// Of a context with these services. Records for buffers of other contexts are dropped, as by AMD's library.
     /// `of_calls` has the arguments for records that have any.
@@ -92,19 +100,8 @@ impl Translator {
             services: own
                 .map(|(kind, service)| (*kind, service.clone()))
                 .collect(),
-            arguments: NextArguments::default(),
             of_calls,
             retirements: Retirements::default(),
-        }
-    }
-
-    /// Puts the records of a batch.
-    pub fn add(&mut self, batch: Batch<'_>) {
-        if self.retirements.is_due() {
-            self.settle(false);
-        }
-        for record in batch.records() {
-            self.put(record);
         }
     }
 
@@ -148,48 +145,49 @@ impl Translator {
         }
     }
 
-    /// The service of a kind, if it has records of `operation`.
-    fn service(&self, kind: Kind, operation: TracingOperation) -> Option<&BufferService> {
+    /// Puts a record, if a buffer is for its operation.
+    fn put<R: Copy>(
+        &self,
+        kind: Kind,
+        operation: TracingOperation,
+        record: impl FnOnce(Kind, TracingOperation) -> R,
+    ) {
         let service = self.services.get(&kind);
-        service.filter(|service| service.operations.has(operation))
-    }
-
-    fn put(&mut self, record: RecordRef<'_>) {
-        use record::Kind as Of;
-        let times = WorkTimes::of(record).unwrap_or_default();
-        let has_ended = matches!(times.unfinished, Unfinished::NO | Unfinished::NO_TIMES);
-        let is_told = |work: &WorkHeader| has_ended && agents::is_told(work.agent);
-        match record.kind() {
-            Of::ARGUMENTS => self.arguments.keep(record, |operation| {
-                Some(hip::shown(operation)?.translation())
-            }),
-            Of::API => each(record, |call: &Api| self.call(call)),
-            Of::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
-                if is_told(&kernel.work) {
-                    self.kernel(&kernel.work, payload::dispatch_info(kernel), times);
-                }
-            }),
-            Of::MEMORY_SET => each(record, |fill: &MemorySet| {
-                if is_told(&fill.work) {
-                    self.kernel(&fill.work, payload::fill_info(fill), times);
-                }
-            }),
-            Of::MEMORY_COPY => each(record, |copy: &MemoryCopy| {
-                if is_told(&copy.work) {
-                    self.copy(copy, times);
-                }
-            }),
-            Of::MEMORY_ALLOCATION => each(record, |one: &Allocation| {
-                if agents::is_told(one.agent) {
-                    self.allocation(one);
-                }
-            }),
-            Of::RETIREMENT => each(record, |one: &Retirement| self.retirement(one)),
-            _ => {}
+        if let Some(service) = service.filter(|service| service.operations.has(operation)) {
+            let record = record(kind, operation);
+            service.buffer.put(BufferCategory::TRACING, kind.0, &record);
         }
     }
 
-    fn call(&mut self, call: &Api) {
+    fn dispatch(
+        &self,
+        work: &WorkHeader,
+        times: WorkTimes,
+        info: impl FnOnce() -> KernelDispatchInfo,
+    ) {
+        let operation = KernelDispatchOperation::COMPLETE.0;
+        self.put(Kind::KERNEL_DISPATCH, operation, |kind, operation| {
+            KernelDispatchRecord {
+                size: size_of_record::<KernelDispatchRecord>(),
+                kind,
+                operation,
+                correlation_id: of_work(work),
+                thread_id: work.thread.0.into(),
+                start_timestamp: times.start.0,
+                end_timestamp: times.end.0,
+                dispatch_info: info(),
+            }
+        });
+    }
+}
+
+/// Whether work is told of.
+fn is_told<R: WorkRecord>(joined: &Joined<'_, R>) -> bool {
+    joined.has_ended() && agents::is_told(joined.work().agent)
+}
+
+impl Consumer for Translator {
+    fn call(&mut self, call: &Api, arguments: Option<&Arguments>) {
         if self.services.contains_key(&Kind::CORRELATION_ID_RETIREMENT) {
             let ends = &mut self.retirements.ends;
             ends.insert(call.correlation.0, call.end.0);
@@ -208,35 +206,24 @@ impl Translator {
             end_timestamp: call.end.0,
             thread_id: call.thread.0.into(),
         };
-        if let Some(kind) = kinds::of_calls(call.operation.domain).map(Kind) {
-            let operation = call.operation.number.into();
-            if let Some(service) = self.service(kind, operation) {
-                let record = record(kind, operation);
-                service.buffer.put(BufferCategory::TRACING, kind.0, &record);
-            }
+        if let Some(kind) = kinds::of_calls(call.operation.domain) {
+            self.put(Kind(kind), call.operation.number.into(), record);
         }
         let Some(shown) = hip::shown(call.operation) else {
             return;
         };
-        let kept = self.arguments.take(call);
-        let none = || shown.translation().recorded(std::iter::empty());
-        let arguments = kept.unwrap_or_else(none);
-        let operation = shown.operation(&arguments);
-        if let Some(service) = self.service(Kind::HIP_RUNTIME_API, operation) {
-            let record = record(Kind::HIP_RUNTIME_API, operation);
-            let kind = Kind::HIP_RUNTIME_API.0;
-            service.buffer.put(BufferCategory::TRACING, kind, &record);
-        }
+        let operation = shown.number(arguments) as TracingOperation;
+        self.put(Kind::HIP_RUNTIME_API, operation, record);
         if !self.services.contains_key(&Kind::HIP_RUNTIME_API_EXT) {
             return;
         }
         // A call that had begun before the context has none.
         let kept = self.of_calls.take(call.correlation.0);
         let (operation, arguments) = kept.unwrap_or((operation, [0; hip::ARGUMENT_BYTES / 8]));
-        if let Some(service) = self.service(Kind::HIP_RUNTIME_API_EXT, operation) {
+        self.put(Kind::HIP_RUNTIME_API_EXT, operation, |kind, operation| {
             let mut record = HipRecord {
                 size: size_of_record::<HipRecord>(),
-                kind: Kind::HIP_RUNTIME_API_EXT,
+                kind,
                 operation,
                 correlation_id,
                 start_timestamp: call.start.0,
@@ -246,81 +233,71 @@ impl Translator {
                 result: [0; HIP_RESULT_BYTES / 8],
             };
             record.result[0] = hip::error_of(call.return_code);
-            let kind = Kind::HIP_RUNTIME_API_EXT.0;
-            service.buffer.put(BufferCategory::TRACING, kind, &record);
+            record
+        });
+    }
+
+    fn kernel(&mut self, kernel: Joined<'_, KernelDispatch>, _: Option<ChildKernel>) {
+        if is_told(&kernel) {
+            self.dispatch(&kernel.work, kernel.times, || {
+                payload::dispatch_info(&kernel)
+            });
         }
     }
 
-    fn kernel(&self, work: &WorkHeader, dispatch_info: KernelDispatchInfo, times: WorkTimes) {
-        let kind = Kind::KERNEL_DISPATCH;
-        let operation = KernelDispatchOperation::COMPLETE.0;
-        let Some(service) = self.service(kind, operation) else {
-            return;
-        };
-        let record = KernelDispatchRecord {
-            size: size_of_record::<KernelDispatchRecord>(),
-            kind,
-            operation,
-            correlation_id: of_work(work),
-            thread_id: work.thread.0.into(),
-            start_timestamp: times.start.0,
-            end_timestamp: times.end.0,
-            dispatch_info,
-        };
-        service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+    fn fill(&mut self, fill: Joined<'_, MemorySet>) {
+        if is_told(&fill) {
+            self.dispatch(&fill.work, fill.times, || payload::fill_info(&fill));
+        }
     }
 
-    fn copy(&self, copy: &MemoryCopy, times: WorkTimes) {
-        let kind = Kind::MEMORY_COPY;
-        let Some(shown) = payload::copy(copy) else {
+    fn copy(&mut self, copy: Joined<'_, MemoryCopy>) {
+        let Some(shown) = Transfer::of(&copy).filter(|_| is_told(&copy)) else {
             return;
         };
-        let operation = shown.operation.0;
-        let Some(service) = self.service(kind, operation) else {
-            return;
-        };
-        let record = MemoryCopyRecord {
-            size: size_of_record::<MemoryCopyRecord>(),
-            kind,
-            operation,
-            correlation_id: of_work(&copy.work),
-            thread_id: copy.work.thread.0.into(),
-            start_timestamp: times.start.0,
-            end_timestamp: times.end.0,
-            dst_agent_id: shown.to.0,
-            src_agent_id: shown.from.0,
-            bytes: shown.bytes,
-            dst_address: shown.to.1,
-            src_address: shown.from.1,
-        };
-        service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+        let operation = payload::direction(&shown).0;
+        self.put(Kind::MEMORY_COPY, operation, |kind, operation| {
+            let (from, to) = (payload::end(shown.from), payload::end(shown.to));
+            MemoryCopyRecord {
+                size: size_of_record::<MemoryCopyRecord>(),
+                kind,
+                operation,
+                correlation_id: of_work(&copy.work),
+                thread_id: copy.work.thread.0.into(),
+                start_timestamp: copy.times.start.0,
+                end_timestamp: copy.times.end.0,
+                dst_agent_id: to.0,
+                src_agent_id: from.0,
+                bytes: copy.bytes,
+                dst_address: to.1,
+                src_address: from.1,
+            }
+        });
     }
 
-    fn allocation(&self, allocation: &Allocation) {
-        let kind = Kind::MEMORY_ALLOCATION;
-        let Some(operation) = payload::allocation(allocation).map(|operation| operation.0) else {
+    fn allocation(&mut self, one: &Allocation) {
+        let operation = payload::allocation(one).filter(|_| agents::is_told(one.agent));
+        let Some(MemoryAllocationOperation(operation)) = operation else {
             return;
         };
-        let Some(service) = self.service(kind, operation) else {
-            return;
-        };
-        let record = MemoryAllocationRecord {
-            size: size_of_record::<MemoryAllocationRecord>(),
-            kind,
-            operation,
-            correlation_id: sdk::CorrelationId {
-                internal: allocation.correlation.0,
-                external: UserData::from(allocation.external.0),
-                ancestor: 0,
-            },
-            thread_id: allocation.thread.0.into(),
-            start_timestamp: allocation.start.0,
-            end_timestamp: allocation.end.0,
-            agent_id: payload::agent_of_memory(allocation),
-            address: allocation.address,
-            allocation_size: allocation.bytes,
-        };
-        service.buffer.put(BufferCategory::TRACING, kind.0, &record);
+        self.put(Kind::MEMORY_ALLOCATION, operation, |kind, operation| {
+            MemoryAllocationRecord {
+                size: size_of_record::<MemoryAllocationRecord>(),
+                kind,
+                operation,
+                correlation_id: sdk::CorrelationId {
+                    internal: one.correlation.0,
+                    external: UserData::from(one.external.0),
+                    ancestor: 0,
+                },
+                thread_id: one.thread.0.into(),
+                start_timestamp: one.start.0,
+                end_timestamp: one.end.0,
+                agent_id: payload::agent_of_memory(one),
+                address: one.address,
+                allocation_size: one.bytes,
+            }
+        });
     }
 
     fn retirement(&mut self, retirement: &Retirement) {

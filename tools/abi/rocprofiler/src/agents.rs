@@ -1,9 +1,12 @@
 //! Devices: by their number, in the order in which the process knows those that count, and by their handle in their
-//! runtime. They are there before the program makes a context: who asks for devices has OpenCL asked.
+//! runtime. They are there before the program makes a context.
 
 use crate::types::{AgentHandle, Answer, Failure, Status};
+use gputrail_abi::agents::{any, sought};
+use gputrail_abi::lock;
 use gputrail_record::{Agent, AgentId};
 use gputrail_tool::{counting, describe};
+use std::sync::Mutex;
 
 /// A device.
 #[derive(Copy, Clone, Debug)]
@@ -23,20 +26,22 @@ pub fn known() -> Answer<Vec<Device>> {
     Ok(all)
 }
 
-/// All devices that count. If none is known, OpenCL is asked for its devices: a tool may be loaded before the program has made
-/// a context.
-pub fn all() -> Answer<Vec<Device>> {
-    let known = known()?;
-    if known.is_empty() {
-        find();
-        return self::known();
+/// The device that an agent is, if it counts.
+pub fn of_id(id: AgentId) -> Option<Device> {
+    static KNOWN: Mutex<Vec<Device>> = Mutex::new(Vec::new());
+    let find = |all: &[Device]| all.iter().find(|device| device.id == id).copied();
+    if let Some(found) = find(&lock(&KNOWN)) {
+        return Some(found);
     }
-    Ok(known)
+    let known = known().ok()?;
+    let found = find(&known);
+    *lock(&KNOWN) = known;
+    found
 }
 
-/// Has OpenCL asked for its devices. Without OpenCL there are none.
-fn find() {
-    let _ = gputrail_tool::find_agents();
+/// All devices that count.
+pub fn all() -> Answer<Vec<Device>> {
+    any(known)
 }
 
 /// The handle of a device.
@@ -45,15 +50,11 @@ pub fn handle(id: AgentId) -> Answer<AgentHandle> {
     Ok(AgentHandle { handle })
 }
 
-/// The device with this handle. OpenCL is asked for its devices if none that is known has it.
+/// The device with this handle.
 pub fn found(handle: AgentHandle) -> Answer<Device> {
     // The runtimes of two devices may use the same handle, which is that of the later one then.
     let of = |all: Vec<Device>| all.into_iter().rev().find(|one| one.handle == handle);
-    if let Some(found) = of(known()?) {
-        return Ok(found);
-    }
-    find();
-    of(known()?).ok_or_else(|| {
+    sought(|| known().map(of))?.ok_or_else(|| {
         let text = format!(
             "no device that counts has the handle {:#x}: in OpenCL that is its cl_device_id",
             handle.handle

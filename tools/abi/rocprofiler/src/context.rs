@@ -3,7 +3,6 @@
 
 use crate::errors::callee;
 use crate::flight::Flight;
-use crate::handles::{Handles, handle};
 use crate::plan::Plan;
 use crate::pool::Pool;
 use crate::trace::{self, Entry};
@@ -13,18 +12,21 @@ use crate::types::{
 };
 use crate::{agents, intercept, settings, within};
 use core::ffi::c_void;
-use gputrail_abi::{given, lock};
-use gputrail_record::{AgentId, CounterInvalid, CounterValue, CounterValueType, Nanos, WorkId};
+use gputrail_abi::counting::LONGEST_PERIOD;
+use gputrail_abi::{Handles, given, lock};
+use gputrail_record::{AgentId, CounterInvalid, CounterValue, CounterValueType, WorkId};
 use gputrail_tool as tool;
 use gputrail_tool::counting::{CounterGroup, CountingMode, GroupOptions, GroupValue, Number};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
-
-/// The period of a context that counts whatever runs: it is read when the program reads it, and no sooner.
-const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
+use std::time::Duration;
 
 /// The contexts that are open.
 pub static CONTEXTS: Handles<Context> = Handles::new();
+
+/// The handle of a context or pool with this number.
+pub fn handle(number: usize) -> Handle {
+    std::ptr::without_provenance_mut(number)
+}
 
 /// Memory of the program's.
 #[derive(Copy, Clone)]
@@ -315,7 +317,7 @@ impl Context {
         if context.is_null() {
             return Err(Failure::null("the context"));
         }
-        let found = CONTEXTS.get(context);
+        let found = CONTEXTS.get(context.addr());
         found.ok_or_else(|| Failure::argument("this is no context that is open"))
     }
 
@@ -420,41 +422,24 @@ impl Context {
     /// Waits for the data of a group, and writes to its features the values that there are, as ROCm's library does.
     pub fn data(&self, index: u32) -> Answer {
         let of = self.of(index)?;
-        let limit = settings::timeout();
-        let until = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let mut data = lock(&of.data);
-        loop {
-            match &data.state {
-                State::Ready(values) => {
-                    // `metrics` tells which features have no value.
-                    let _ = self.write(index as usize, values);
-                    return Ok(());
-                }
-                State::Empty => return Err(self.nothing(index)),
-                State::Running if within::is() => {
-                    let text = "the kernel has not ended, and a callback cannot wait for it";
-                    return Err(Failure::state(text));
-                }
-                State::Running => {}
+        let limit = match within::is() {
+            true => Duration::ZERO,
+            false => settings::timeout().unwrap_or(Duration::MAX),
+        };
+        let runs = |data: &mut GroupData| matches!(data.state, State::Running);
+        let awaited = of.changed.wait_timeout_while(lock(&of.data), limit, runs);
+        let (data, _) = awaited.unwrap_or_else(PoisonError::into_inner);
+        match &data.state {
+            State::Ready(values) => {
+                // `metrics` tells which features have no value.
+                let _ = self.write(index as usize, values);
+                Ok(())
             }
-            let left = until.map_or(Duration::MAX, |until| {
-                until.saturating_duration_since(Instant::now())
-            });
-            if left.is_zero() {
-                return Err(Failure::state("the kernel did not end within the timeout"));
-            }
-            data = match until {
-                None => of
-                    .changed
-                    .wait(data)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(_) => {
-                    of.changed
-                        .wait_timeout(data, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-            };
+            State::Empty => Err(self.nothing(index)),
+            State::Running => Err(Failure::state(match within::is() {
+                true => "the kernel has not ended, and a callback cannot wait for it",
+                false => "the kernel did not end within the timeout",
+            })),
         }
     }
 

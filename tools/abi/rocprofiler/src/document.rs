@@ -11,7 +11,7 @@ use crate::types::{
     InfoData, InfoKind, Properties, Queue, QueueCallback, QueueCallbacks, Status, TimeId,
 };
 use crate::{
-    Place, errors, given, info, intercept, rocprofiler_open, rocprofiler_remove_queue_callbacks,
+    errors, given, info, intercept, place_of, rocprofiler_open, rocprofiler_remove_queue_callbacks,
     rocprofiler_set_queue_callbacks, rocprofiler_version_major, rocprofiler_version_minor, time,
     with_gputrail,
 };
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn rocprofiler_document_get_time(
 ) -> Status {
     api("rocprofiler_get_time", || {
         // SAFETY: `value` is null or a place for a number.
-        let place = unsafe { Place::new(value, "value_ns") }?;
+        let place = unsafe { place_of(value, "value_ns") }?;
         let time_id = match time_id {
             0 => TimeId::CLOCK_REALTIME,
             1 => TimeId::CLOCK_MONOTONIC,

@@ -37,14 +37,13 @@ use crate::types::{
     Status,
 };
 use crate::{errors, settings, within};
-use core::ffi::{CStr, c_void};
-use gputrail_abi::{kept, lock};
-use gputrail_record::{
-    self as record, Completion, Domain, KernelDispatch, KernelId, Kind, Operation, QueueId,
-};
-use gputrail_tool::{
-    self as tool, Buffer, BufferOptions, Callback, RecordFormat, Subscriber, describe, kernel_name,
-};
+use core::ffi::c_void;
+use gputrail_abi::activity::local_memory;
+use gputrail_abi::counting::{CounterSetHandle, Counts, Engine};
+use gputrail_abi::{Watch, lock, names};
+use gputrail_record::{self as record, AgentId, Completion, KernelDispatch, QueueId};
+use gputrail_tool::events::{kernel_dispatch, resource};
+use gputrail_tool::{self as tool, Callback, describe};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
@@ -69,10 +68,23 @@ struct Interception {
     /// Whether the callback on dispatches is not called for the time being.
     is_paused: AtomicBool,
     /// Told of devices, kernels and queues.
-    watching: Mutex<Option<(Subscriber, tool::Context)>>,
+    watching: Mutex<Option<Watch>>,
     /// Counts, on the devices that are known.
-    counting: Mutex<Option<tool::Context>>,
-    buffer: Buffer,
+    engine: Mutex<Engine<Counting>>,
+}
+
+/// The callbacks as those for which gputrail counts.
+#[derive(Clone)]
+struct Counting(Weak<Interception>);
+
+impl Counts for Counting {
+    const IS_RESERVED: bool = true;
+
+    fn choose(&self, agent: AgentId, kernel: &KernelDispatch) -> Option<CounterSetHandle> {
+        let this = self.0.upgrade()?;
+        let device = agents::of_id(agent)?;
+        Some(this.choose(&device, kernel)?.handle())
+    }
 }
 
 static CURRENT: Mutex<Option<Arc<Interception>>> = Mutex::new(None);
@@ -93,20 +105,15 @@ pub fn set(callbacks: QueueCallbacks, data: *mut c_void) -> Answer {
         return Err(Failure::null("each callback"));
     }
     remove();
-    let options = BufferOptions {
-        format: RecordFormat::Raw,
-        ..BufferOptions::default()
-    };
-    let new = Arc::new(Interception {
+    let new = Arc::new_cyclic(|new: &Weak<Interception>| Interception {
         callbacks,
         data: Theirs(data),
         is_paused: AtomicBool::new(false),
         watching: Mutex::default(),
-        counting: Mutex::default(),
-        buffer: Buffer::new(options, |_| {})?,
+        engine: Mutex::new(Engine::new(Counting(new.clone()))),
     });
     new.watch()?;
-    new.count()?;
+    new.count().map_err(context::refused)?;
     let before = lock(&CURRENT).replace(new);
     drop(before);
     Ok(())
@@ -117,8 +124,8 @@ pub fn remove() {
     let current = lock(&CURRENT).take();
     if let Some(current) = current {
         let watching = lock(&current.watching).take();
-        let counting = lock(&current.counting).take();
-        drop((watching, counting));
+        drop(watching);
+        lock(&current.engine).stop();
         flight::abandon();
     }
 }
@@ -133,97 +140,63 @@ pub fn pause(is_paused: bool) {
 /// Whether the callbacks on dispatches have the kernels counted.
 pub fn counts() -> bool {
     let current = lock(&CURRENT).clone();
-    current.is_some_and(|current| lock(&current.counting).is_some())
+    current.is_some_and(|current| lock(&current.engine).counts())
 }
 
 impl Interception {
     fn watch(self: &Arc<Self>) -> Answer {
-        let named = |domain, name: &CStr| {
-            let found = tool::operation(domain, name);
-            found.ok_or_else(|| {
-                let text = format!("gputrail does not know the operation {name:?}");
-                Failure::new(Status::NOT_INITIALIZED, text)
-            })
-        };
-        let agent_known = named(Domain::RESOURCE, c"agent known")?;
-        let queue_created = named(Domain::RESOURCE, c"queue created")?;
-        let queue_destroyed = named(Domain::RESOURCE, c"queue destroyed")?;
-        let enqueued = named(Domain::KERNEL_DISPATCH, c"kernel enqueue")?;
-        let completed = named(Domain::KERNEL_DISPATCH, c"kernel complete")?;
-        let of: Weak<Interception> = Arc::downgrade(self);
-        let context = tool::Context::new()?;
-        let operations: [Operation; 5] = [
-            agent_known,
-            queue_created,
-            queue_destroyed,
-            enqueued,
-            completed,
+        let of = Arc::downgrade(self);
+        let operations = [
+            resource::AGENT_KNOWN,
+            resource::QUEUE_CREATED,
+            resource::QUEUE_DESTROYED,
+            kernel_dispatch::ENQUEUE,
+            kernel_dispatch::COMPLETE,
         ];
-        let subscriber = context.call_back(&operations, move |callback: Callback<'_>, _| {
+        // A kernel whose device's clock is not known yet has its duration in the units of that clock.
+        let watch = Watch::new(&operations, move |callback| {
             let Some(this) = of.upgrade() else {
                 return;
             };
-            let operation = callback.operation();
-            if operation == completed {
-                if let Some(completion) = callback.record::<Completion>() {
-                    flight::completed(completion);
+            match callback.operation() {
+                kernel_dispatch::COMPLETE => {
+                    if let Some(completion) = callback.record::<Completion>() {
+                        flight::completed(completion);
+                    }
                 }
-            } else if operation == enqueued {
-                // Its work is known at the exit.
-                let kernel = callback.record::<KernelDispatch>();
-                let kernel =
-                    kernel.filter(|kernel| !callback.is_enter() && kernel.work.id.is_some());
-                if let Some(kernel) = kernel {
-                    flight::enqueued(kernel.work.correlation, kernel.work.id);
+                kernel_dispatch::ENQUEUE => {
+                    // Its work is known at the exit.
+                    let kernel = callback.record::<KernelDispatch>();
+                    if let Some(KernelDispatch { work, .. }) = kernel
+                        && !callback.is_enter()
+                        && work.id.is_some()
+                    {
+                        flight::enqueued(work.correlation, work.id);
+                    }
                 }
-            } else if operation == queue_created || operation == queue_destroyed {
-                let callbacks = &this.callbacks;
-                let call = if operation == queue_created {
-                    callbacks.create
-                } else {
-                    callbacks.destroy
-                };
-                if let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) {
-                    this.tell_of(queue, call);
+                resource::QUEUE_CREATED => this.tell_of(&callback, this.callbacks.create),
+                resource::QUEUE_DESTROYED => this.tell_of(&callback, this.callbacks.destroy),
+                _ => {
+                    if let Err(error) = this.count() {
+                        let failure = Failure::from(error);
+                        let text = format!("dispatches are not intercepted: {}", failure.text);
+                        errors::message(Failure::new(failure.status, text));
+                    }
                 }
-            } else if let Err(failure) = this.count() {
-                let text = format!("dispatches are not intercepted: {}", failure.text);
-                errors::message(Failure::new(failure.status, text));
             }
         })?;
-        // A kernel whose device's clock is not known yet has its duration in the units of that clock.
-        subscriber.set_format(RecordFormat::Raw)?;
-        context.start()?;
-        *lock(&self.watching) = Some((subscriber, context));
+        *lock(&self.watching) = Some(watch);
         Ok(())
     }
 
     /// Counts on all devices that are known now.
-    fn count(self: &Arc<Self>) -> Answer {
-        let mut counting = lock(&self.counting);
-        // One context counts at a time.
-        *counting = None;
+    fn count(&self) -> Result<(), tool::Error> {
+        let mut engine = lock(&self.engine);
         if self.callbacks.dispatch.is_none() || !is_on() {
+            engine.stop();
             return Ok(());
         }
-        let context = tool::Context::new()?;
-        // Whether the devices can be counted is known before they are.
-        if let Err(error) = context.reserve_counters() {
-            drop(counting);
-            return Err(context::refused(error));
-        }
-        context.trace_to(&self.buffer, &[Kind::KERNEL_DISPATCH])?;
-        for device in agents::known()? {
-            let of = Arc::downgrade(self);
-            let choose = move |dispatch: &KernelDispatch| {
-                let entry = of.upgrade()?.choose(&device, dispatch)?;
-                Some(entry.handle())
-            };
-            context.count_chosen(&self.buffer, device.id, choose, |_| {})?;
-        }
-        context.start()?;
-        *counting = Some(context);
-        Ok(())
+        engine.count_kernels()
     }
 
     /// Calls the program's callback for a kernel, and returns where it is counted.
@@ -252,7 +225,7 @@ impl Interception {
             queue_id: queue.number,
             completion_signal: packet.completion_signal,
             packet: &raw const packet,
-            kernel_name: name(dispatch.kernel).as_ptr(),
+            kernel_name: names::kernel(dispatch.kernel).unwrap_or_default().as_ptr(),
             kernel_object: packet.kernel_object,
             kernel_code: (&raw const KERNEL_CODE).cast(),
             // SAFETY: a call of the system that has no conditions.
@@ -282,7 +255,7 @@ impl Interception {
             Err(failure) => {
                 let text = format!(
                     "the group that the dispatch callback returned for the kernel {:?} does not count it: {}",
-                    name(dispatch.kernel),
+                    names::kernel(dispatch.kernel).unwrap_or_default(),
                     failure.text
                 );
                 errors::message_once(Failure::new(failure.status, text));
@@ -292,7 +265,10 @@ impl Interception {
     }
 
     /// Calls the program's callback for a queue that was created, or that is going to be destroyed.
-    fn tell_of(&self, queue: &record::Queue, call: QueueCallback) {
+    fn tell_of(&self, callback: &Callback<'_>, call: Option<QueueCallback>) {
+        let (Some(call), Some(queue)) = (call, callback.record::<record::Queue>()) else {
+            return;
+        };
         if !is_on() {
             return;
         }
@@ -344,20 +320,8 @@ fn of_queue<T>(id: QueueId, change: impl FnOnce(&mut Known) -> T) -> (Known, T) 
     (*known, result)
 }
 
-/// The name of a kernel, which lasts for ever.
-fn name(kernel: KernelId) -> &'static CStr {
-    static NAMES: LazyLock<Mutex<HashMap<KernelId, &'static CStr>>> = LazyLock::new(Mutex::default);
-    if let Some(known) = lock(&NAMES).get(&kernel) {
-        return known;
-    }
-    let name = kept(&kernel_name(kernel).unwrap_or_default());
-    lock(&NAMES).insert(kernel, name);
-    name
-}
-
 /// The packet that HSA would have for a kernel.
 fn packet(dispatch: &KernelDispatch) -> Packet {
-    let local = dispatch.static_local_memory;
     Packet {
         header: KERNEL_DISPATCH,
         setup: match dispatch.dimensions {
@@ -370,7 +334,7 @@ fn packet(dispatch: &KernelDispatch) -> Packet {
         reserved0: 0,
         grid_size: dispatch.grid.map(|size| size.min(u32::MAX.into()) as u32),
         private_segment_size: dispatch.private_memory,
-        group_segment_size: local.saturating_add(dispatch.dynamic_local_memory),
+        group_segment_size: local_memory(dispatch),
         kernel_object: dispatch.kernel.0.into(),
         kernarg_address: std::ptr::null_mut(),
         reserved2: 0,

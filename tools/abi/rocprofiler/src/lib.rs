@@ -52,7 +52,6 @@ mod context;
 mod document;
 mod errors;
 mod flight;
-mod handles;
 mod info;
 mod intercept;
 mod load;
@@ -69,10 +68,10 @@ mod within;
 use context::{CONTEXTS, Context, Theirs, Told, names};
 use core::ffi::{c_char, c_void};
 use errors::api;
+use gputrail_abi::Place;
 use info::Query;
 use load::prepared;
 use pool::Pool;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use types::{
     AgentHandle, Answer, Failure, Feature, Group, Handle, INFO_TRACE_DATA, InfoCallback, InfoKind,
@@ -91,26 +90,14 @@ fn with_gputrail(name: &str, work: impl FnOnce() -> Answer) -> Status {
     })
 }
 
-/// A place for an answer.
-struct Place<T>(NonNull<T>);
-
-impl<T> Place<T> {
-    /// # Safety
-    ///
-    /// `place` is null, or can be written to until the answer has been.
-    unsafe fn new(place: *mut T, what: &str) -> Answer<Place<T>> {
-        let place = NonNull::new(place).ok_or_else(|| Failure::null(what))?;
-        if place.is_aligned() {
-            Ok(Place(place))
-        } else {
-            Err(Failure::argument(format!("{what} is not aligned")))
-        }
-    }
-
-    fn put(self, answer: T) {
-        // SAFETY: the promise of `new`.
-        unsafe { self.0.write(answer) };
-    }
+/// A place for an answer, `what` it is.
+///
+/// # Safety
+///
+/// As for [`Place::new`].
+unsafe fn place_of<T>(place: *mut T, what: &str) -> Answer<Place<T>> {
+    // SAFETY: the promise of this function, as `new` asks for it.
+    unsafe { Place::new(place) }.map_err(|why| Failure::argument(format!("{what} {why}")))
 }
 
 /// A structure of the program's.
@@ -134,7 +121,7 @@ pub unsafe extern "C" fn rocprofiler_error_string(text: *mut *const c_char) -> S
     let last = errors::last();
     api("rocprofiler_error_string", || {
         // SAFETY: `text` is null or a place for a pointer.
-        unsafe { Place::new(text, "str") }?.put(last);
+        unsafe { place_of(text, "str") }?.put(last);
         Ok(())
     })
 }
@@ -164,7 +151,7 @@ pub unsafe extern "C" fn rocprofiler_get_info(
 ) -> Status {
     with_gputrail("rocprofiler_get_info", || {
         // SAFETY: `data` is null or a place for a number, and `agent` is null or leads to a handle.
-        let (place, agent) = unsafe { (Place::new(data.cast::<u32>(), "data")?, given(agent)) };
+        let (place, agent) = unsafe { (place_of(data.cast::<u32>(), "data")?, given(agent)) };
         place.put(info::count(agent, kind)?);
         Ok(())
     })
@@ -237,7 +224,7 @@ pub unsafe extern "C" fn rocprofiler_open(
         // SAFETY: `context` is null or a place for a handle, and `properties` is null or leads to properties.
         let (place, properties) = unsafe {
             (
-                Place::new(context, "the place for the context")?,
+                place_of(context, "the place for the context")?,
                 given(properties),
             )
         };
@@ -287,67 +274,69 @@ pub extern "C" fn rocprofiler_close(context: Handle) -> Status {
                 "the context is an entry of a pool: release it",
             ));
         }
-        CONTEXTS.remove(context);
+        CONTEXTS.remove(context.addr());
         found.close();
         Ok(())
     })
 }
 
-/// The device of a context.
-///
-/// # Safety
-///
-/// `agent` is null or a place for a handle.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_get_agent(context: Handle, agent: *mut AgentHandle) -> Status {
-    api("rocprofiler_get_agent", || {
-        // SAFETY: `agent` is null or a place for a handle.
-        let place = unsafe { Place::new(agent, "agent") }?;
-        place.put(Context::found(context)?.agent()?);
-        Ok(())
-    })
+/// Functions that do something: name, arguments, what is done.
+macro_rules! changes {
+    ($($(#[$what:meta])* $name:ident($($argument:ident: $type:ty),*) $work:expr;)*) => {$(
+        $(#[$what])*
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name($($argument: $type),*) -> Status {
+            api(stringify!($name), || $work)
+        }
+    )*};
 }
 
-/// The number of groups of a context.
-///
-/// # Safety
-///
-/// `count` is null or a place for a number.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_group_count(context: Handle, count: *mut u32) -> Status {
-    api("rocprofiler_group_count", || {
-        // SAFETY: `count` is null or a place for a number.
-        let place = unsafe { Place::new(count, "count") }?;
-        place.put(Context::found(context)?.group_count());
-        Ok(())
-    })
+changes! {
+    /// Writes the values of all groups to the features.
+    rocprofiler_get_metrics(context: Handle) Context::found(context)?.metrics();
+    /// Forgets what has been counted.
+    rocprofiler_reset(context: Handle, group_index: u32) Context::found(context)?.reset(group_index);
+    /// The callbacks are not called any more.
+    rocprofiler_remove_queue_callbacks() { intercept::remove(); Ok(()) };
+    /// The callback on dispatches is called again.
+    rocprofiler_start_queue_callbacks() { intercept::pause(false); Ok(()) };
+    /// The callback on dispatches is not called until it is started again, or callbacks are set.
+    rocprofiler_stop_queue_callbacks() { intercept::pause(true); Ok(()) };
+    /// Closes a pool, and its contexts.
+    rocprofiler_pool_close(pool: Handle) Pool::found(pool)?.close();
+    /// Calls the handler for entries whose kernels have ended.
+    rocprofiler_pool_flush(pool: Handle) { Pool::found(pool)?.flush(); Ok(()) };
 }
 
-/// A group of a context.
-///
-/// # Safety
-///
-/// `group` is null or a place for a group.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_get_group(
-    context: Handle,
-    index: u32,
-    group: *mut Group,
-) -> Status {
-    api("rocprofiler_get_group", || {
-        // SAFETY: `group` is null or a place for a group.
-        let place = unsafe { Place::new(group, "group") }?;
-        place.put(Context::found(context)?.group(index)?);
-        Ok(())
-    })
+/// Functions with an answer: name, arguments, the place for the answer, the answer.
+macro_rules! answers {
+    ($($(#[$what:meta])* $name:ident($($argument:ident: $type:ty,)* => $place:ident: $answer:ty) $work:expr;)*) => {$(
+        $(#[$what])*
+        ///
+        /// # Safety
+        ///
+        #[doc = concat!("`", stringify!($place), "` is null or a place for the answer.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type,)* $place: *mut $answer) -> Status {
+            api(stringify!($name), || {
+                // SAFETY: null or a place for the answer, as the caller says.
+                let place = unsafe { place_of($place, stringify!($place)) }?;
+                place.put($work);
+                Ok(())
+            })
+        }
+    )*};
 }
 
-/// Writes the values of all groups to the features.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_get_metrics(context: Handle) -> Status {
-    api("rocprofiler_get_metrics", || {
-        Context::found(context)?.metrics()
-    })
+answers! {
+    /// The device of a context.
+    rocprofiler_get_agent(context: Handle, => agent: AgentHandle) Context::found(context)?.agent()?;
+    /// The number of groups of a context.
+    rocprofiler_group_count(context: Handle, => count: u32) Context::found(context)?.group_count();
+    /// A group of a context.
+    rocprofiler_get_group(context: Handle, index: u32, => group: Group) Context::found(context)?.group(index)?;
+    /// An empty entry of a pool.
+    rocprofiler_pool_fetch(pool: Handle, => entry: PoolEntry) Pool::found(pool)?.fetch()?;
 }
 
 /// Calls `callback` for the trace of the latest kernel of the context's first group, if the context has one.
@@ -400,7 +389,7 @@ pub unsafe extern "C" fn rocprofiler_get_time(
         for (place, answer) in [(value, converted.value), (error, converted.error)] {
             if !place.is_null() {
                 // SAFETY: `value` and `error`, one of which `place` is, are null or places for numbers.
-                unsafe { Place::new(place, "the place for a time") }?.put(answer);
+                unsafe { place_of(place, "the place for a time") }?.put(answer);
             }
         }
         Ok(())
@@ -444,14 +433,6 @@ of_group! {
     rocprofiler_get_data, rocprofiler_group_get_data: data;
 }
 
-/// Forgets what has been counted.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_reset(context: Handle, group_index: u32) -> Status {
-    api("rocprofiler_reset", || {
-        Context::found(context)?.reset(group_index)
-    })
-}
-
 /// Has callbacks called for kernels that are put into queues, and for queues that are created or destroyed.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocprofiler_set_queue_callbacks(
@@ -460,33 +441,6 @@ pub extern "C" fn rocprofiler_set_queue_callbacks(
 ) -> Status {
     with_gputrail("rocprofiler_set_queue_callbacks", || {
         intercept::set(callbacks, data)
-    })
-}
-
-/// The callbacks are not called any more.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_remove_queue_callbacks() -> Status {
-    api("rocprofiler_remove_queue_callbacks", || {
-        intercept::remove();
-        Ok(())
-    })
-}
-
-/// The callback on dispatches is called again.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_start_queue_callbacks() -> Status {
-    api("rocprofiler_start_queue_callbacks", || {
-        intercept::pause(false);
-        Ok(())
-    })
-}
-
-/// The callback on dispatches is not called until it is started again, or callbacks are set.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_stop_queue_callbacks() -> Status {
-    api("rocprofiler_stop_queue_callbacks", || {
-        intercept::pause(true);
-        Ok(())
     })
 }
 
@@ -506,12 +460,8 @@ pub unsafe extern "C" fn rocprofiler_pool_open(
 ) -> Status {
     with_gputrail("rocprofiler_pool_open", || {
         // SAFETY: `pool` is null or a place for a handle, and `properties` is null or leads to properties.
-        let (place, properties) = unsafe {
-            (
-                Place::new(pool, "the place for the pool")?,
-                given(properties),
-            )
-        };
+        let (place, properties) =
+            unsafe { (place_of(pool, "the place for the pool")?, given(properties)) };
         let properties = properties.ok_or_else(|| Failure::null("properties"))?;
         if modes & !(mode::SINGLEGROUP) != 0 {
             return Err(Failure::argument("the mode of a pool is SINGLEGROUP, or 0"));
@@ -520,27 +470,6 @@ pub unsafe extern "C" fn rocprofiler_pool_open(
         // SAFETY: `features` is null or leads to `feature_count` features, whose names are null or end with a 0, and the
         // program keeps them until the pool is closed.
         place.put(unsafe { Pool::open(agent, (features, feature_count), modes, properties) }?);
-        Ok(())
-    })
-}
-
-/// Closes a pool, and its contexts.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_pool_close(pool: Handle) -> Status {
-    api("rocprofiler_pool_close", || Pool::found(pool)?.close())
-}
-
-/// An empty entry of a pool.
-///
-/// # Safety
-///
-/// `entry` is null or a place for an entry.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocprofiler_pool_fetch(pool: Handle, entry: *mut PoolEntry) -> Status {
-    api("rocprofiler_pool_fetch", || {
-        // SAFETY: `entry` is null or a place for an entry.
-        let place = unsafe { Place::new(entry, "entry") }?;
-        place.put(Pool::found(pool)?.fetch()?);
         Ok(())
     })
 }
@@ -575,14 +504,5 @@ pub unsafe extern "C" fn rocprofiler_pool_iterate(
         let callback = callback.ok_or_else(|| Failure::null("the callback"))?;
         // SAFETY: `callback` takes an entry and `data`.
         unsafe { Pool::found(pool)?.iterate(callback, data) }
-    })
-}
-
-/// Calls the handler for entries whose kernels have ended.
-#[unsafe(no_mangle)]
-pub extern "C" fn rocprofiler_pool_flush(pool: Handle) -> Status {
-    api("rocprofiler_pool_flush", || {
-        Pool::found(pool)?.flush();
-        Ok(())
     })
 }

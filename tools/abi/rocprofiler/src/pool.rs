@@ -1,15 +1,14 @@
 //! Pools of contexts with the same features, each with memory for the program.
 
-use crate::context::{CONTEXTS, Context, Theirs, Told, names};
+use crate::context::{CONTEXTS, Context, Theirs, Told, handle, names};
 use crate::errors::callee;
-use crate::handles::{Handles, handle};
 use crate::types::{
     Answer, Failure, Feature, Handle, PoolEntry, PoolProperties, PoolVisitor, Status,
 };
 use crate::within;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
-use gputrail_abi::lock;
+use gputrail_abi::{Handles, lock};
 use gputrail_record::AgentId;
 use std::sync::{Arc, Mutex};
 
@@ -126,7 +125,7 @@ impl Pool {
         if pool.is_null() {
             return Err(Failure::null("the pool"));
         }
-        let found = POOLS.get(pool);
+        let found = POOLS.get(pool.addr());
         found.ok_or_else(|| Failure::argument("this is no pool that is open"))
     }
 
@@ -137,9 +136,9 @@ impl Pool {
             let text = "kernels of the pool's entries have not ended, or its handler is running";
             return Err(Failure::state(text));
         }
-        let known = POOLS.remove(handle(self.number));
+        let known = POOLS.remove(self.number);
         for context in &self.contexts {
-            CONTEXTS.remove(context.handle());
+            CONTEXTS.remove(context.handle().addr());
             context.close();
         }
         drop(known);
@@ -198,16 +197,21 @@ impl Pool {
         Ok(())
     }
 
+    /// Changes the state of an entry, if it is `from`.
+    fn turn(&self, place: usize, from: Stage, to: Stage) -> bool {
+        let mut stages = lock(&self.stages);
+        let is_it = stages[place] == from;
+        if is_it {
+            stages[place] = to;
+        }
+        is_it
+    }
+
     /// The kernel of an entry has ended.
     pub fn ended(&self, place: usize) {
-        {
-            let mut stages = lock(&self.stages);
-            if stages[place] != Stage::Fetched {
-                return;
-            }
-            stages[place] = Stage::Completed;
+        if self.turn(place, Stage::Fetched, Stage::Completed) {
+            self.handle(place);
         }
-        self.handle(place);
     }
 
     /// Calls the handler for an entry whose kernel has ended.
@@ -216,12 +220,8 @@ impl Pool {
             return;
         };
         let entry = self.entry(place);
-        {
-            let mut stages = lock(&self.stages);
-            if stages[place] != Stage::Completed {
-                return;
-            }
-            stages[place] = Stage::Handled;
+        if !self.turn(place, Stage::Completed, Stage::Handled) {
+            return;
         }
         let is_done = {
             let _within = within::enter();
@@ -229,16 +229,8 @@ impl Pool {
             let call = || unsafe { handler(&raw const entry, self.arg.0) };
             callee("rocprofiler_pool_open", handler as *const ()).call(call)
         };
-        let is_kept = {
-            let mut stages = lock(&self.stages);
-            // The handler may have released it, and it may have been fetched again.
-            let is_kept = stages[place] == Stage::Handled;
-            if is_kept {
-                stages[place] = Stage::Completed;
-            }
-            is_kept
-        };
-        if is_done && is_kept {
+        // The handler may have released it, and it may have been fetched again.
+        if self.turn(place, Stage::Handled, Stage::Completed) && is_done {
             // Nothing runs in it.
             let _ = self.empty(place);
         }

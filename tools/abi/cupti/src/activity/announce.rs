@@ -8,11 +8,12 @@ use super::record::{
     self, ActivityRecord, Device, DeviceAttribute, Function, Name, ObjectId, object,
 };
 use super::sink;
-use crate::{objects, text};
-use gputrail_abi::lock;
+use crate::objects;
+use gputrail_abi::activity::is_stream;
+use gputrail_abi::{lock, names};
 use gputrail_record::{
-    Agent, AgentAttributeKind, AgentId, AgentKind, Context, ContextId, Domain, KernelId,
-    KernelSymbol, Module, ModuleId, Queue, QueueId, Stream, StreamId, StringId, Thread, ThreadId,
+    Agent, AgentAttributeKind, AgentId, AgentKind, Context, ContextId, KernelId, KernelSymbol,
+    Module, ModuleId, Queue, QueueId, Stream, StreamId, StringId, Thread, ThreadId,
 };
 use gputrail_tool::{self as tool, describe};
 use std::collections::{HashMap, HashSet};
@@ -74,7 +75,8 @@ pub fn forget() {
     *lock(&STATE) = State::default();
 }
 
-/// Puts the records of new objects of the `kinds`, bits of [`ActivityKind::bit`]. `with_names` looks at all names, too.
+/// Puts the records of new objects of the `kinds`, bits of [`ActivityKind::bit`]. `with_names` looks at all names, too, and at streams
+/// whose creation was not observed.
 pub fn new_objects(kinds: u64, with_names: bool) {
     let mut state = lock(&STATE);
     let wanted = |kind: ActivityKind| kinds & kind.bit() != 0;
@@ -94,9 +96,13 @@ pub fn new_objects(kinds: u64, with_names: bool) {
         state.contexts.new_ones(context_of, context);
     }
     if wanted(ActivityKind::STREAM) {
+        // The call that creates one may not have said so yet.
+        let is_due = |handle| with_names || created::call_of(handle) != 0;
         let of_stream = |id| describe::<Stream>(StreamId(id)).ok();
+        let of_stream = |id| of_stream(id).filter(|stream| is_due(stream.handle));
         state.streams.new_ones(of_stream, stream);
         let of_queue = |id| describe::<Queue>(QueueId(id)).ok();
+        let of_queue = |id| of_queue(id).filter(|queue| is_due(queue.handle));
         state.queues.new_ones(of_queue, queue);
     }
     if wanted(ActivityKind::MODULE) {
@@ -108,7 +114,7 @@ pub fn new_objects(kinds: u64, with_names: bool) {
         state.functions.new_ones(of_kernel, function);
     }
     if wanted(ActivityKind::NAME) && with_names {
-        names(&mut state);
+        new_names(&mut state);
     }
 }
 
@@ -164,7 +170,7 @@ fn device(agent: Agent) {
     record.id = objects::device_of(agent.id).unwrap_or(u32::MAX);
     record.ecc_enabled = of(Kind::ECC);
     record.uuid = links::uuid(&agent);
-    record.name = text::of_string(agent.name);
+    record.name = names::of_string(agent.name);
     record.is_cuda_visible = 1;
     // No device is a part of one.
     (record.gpu_instance_id, record.compute_instance_id) = (u32::MAX, u32::MAX);
@@ -223,8 +229,7 @@ fn stream(stream: Stream) {
 
 /// A queue of a runtime without streams is a stream.
 fn queue(queue: Queue) {
-    let context = describe::<Context>(queue.context);
-    if context.is_ok_and(|context| context.domain != Domain::OPENCL) {
+    if !is_stream(&queue) {
         return;
     }
     let mut record = record::Stream::blank();
@@ -250,12 +255,12 @@ fn function(kernel: KernelSymbol) {
     record.context_id = module.map_or(0, |module| module.context.0);
     record.module_id = kernel.module.0;
     record.function_index = objects::function_index(kernel.id);
-    record.name = text::of_kernel(kernel.id);
+    record.name = names::of_kernel(kernel.id);
     sink::put(&record);
 }
 
 /// Tells the names that are new.
-fn names(state: &mut State) {
+fn new_names(state: &mut State) {
     let State { threads, names, .. } = state;
     let process = std::process::id();
     let mut tell = |kind: u32, id: ObjectId, name: StringId| {
@@ -265,7 +270,7 @@ fn names(state: &mut State) {
         let mut record = Name::blank();
         record.object_kind = kind;
         record.object_id = id;
-        record.name = text::of_string(name);
+        record.name = names::of_string(name);
         sink::put(&record);
     };
     for agent in tool::agents().unwrap_or_default() {

@@ -1,10 +1,10 @@
 //! The calls that create streams, and queues of runtimes without streams: records of streams have their correlation ids.
 
 use super::translate::correlation;
-use crate::result::{Answer, CUptiResult};
-use gputrail_abi::lock;
-use gputrail_record::{Domain, Queue, Stream};
-use gputrail_tool::{self as tool, Callback, Context, Subscriber};
+use crate::result::Answer;
+use gputrail_abi::{Watch, lock};
+use gputrail_record::{Queue, Stream};
+use gputrail_tool::events::resource;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ const MAX_CALLS: usize = 1 << 16;
 /// The calls by the handle of what they created.
 static CALLS: Mutex<Option<HashMap<u64, u32>>> = Mutex::new(None);
 /// Is told of streams, once their kind has been enabled.
-static WATCHING: Mutex<Option<(Subscriber, Context)>> = Mutex::new(None);
+static WATCHING: Mutex<Option<Watch>> = Mutex::new(None);
 
 /// Keeps the calls that create streams from now on.
 pub fn watch() -> Answer {
@@ -22,13 +22,8 @@ pub fn watch() -> Answer {
     if watching.is_some() {
         return Ok(());
     }
-    let operation = |name| {
-        let found = tool::operation(Domain::RESOURCE, name);
-        found.ok_or(CUptiResult::NOT_INITIALIZED)
-    };
-    let operations = [operation(c"stream created")?, operation(c"queue created")?];
-    let context = Context::new()?;
-    let subscriber = context.call_back(&operations, |callback: Callback<'_>, _| {
+    let created = [resource::STREAM_CREATED, resource::QUEUE_CREATED];
+    let new = Watch::new(&created, |callback| {
         let of_stream = callback.record::<Stream>().map(|one| one.handle);
         let handle = of_stream.or_else(|| callback.record::<Queue>().map(|one| one.handle));
         let mut calls = lock(&CALLS);
@@ -39,8 +34,7 @@ pub fn watch() -> Answer {
             calls.insert(handle, correlation(callback.correlation()));
         }
     })?;
-    context.start()?;
-    *watching = Some((subscriber, context));
+    *watching = Some(new);
     Ok(())
 }
 

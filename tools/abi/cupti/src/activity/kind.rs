@@ -29,6 +29,8 @@
 //! | `NVLINK` | links of known devices to each other; `NOT_COMPATIBLE` where there are none, as in OpenCL |
 //! | `EVENT`, `METRIC` and their like | `NOT_COMPATIBLE`, and `INVALID_KIND` when they are disabled: profilers make them of what they read |
 //! | `OPENACC_DATA`, `OPENACC_LAUNCH`, `OPENACC_OTHER` | what a runtime tells after `cuptiOpenACCInitialize`, at its end. Devices, contexts and streams are 0. With `EXTERNAL_CORRELATION`, calls within have the record's `externalId` |
+//! | `MEMORY_POOL`, `DEVICE_GRAPH_TRACE`, `MEM_DECOMPRESS`, `CONFIDENTIAL_COMPUTE_ROTATION`, `GRAPH_HOST_NODE`, `COMPUTE_ENGINE_CTX_SWITCH`, `GREEN_CONTEXT`, `INTERNAL_LAUNCH_API` | can be enabled; none: no device has any |
+//! | `GRAPH_TRACE`, `HOST_LAUNCH` | `NOT_COMPATIBLE`: the nodes of a graph have their records, host functions that of their call |
 //! | `OPENMP` | what a runtime tells after `cuptiOpenMpInitialize`: parallel regions, threads, waits at barriers and for tasks; no tasks and idle threads |
 
 use crate::layout::{LAYOUTS, layout};
@@ -96,8 +98,18 @@ kinds! {
     MEMORY = 45;
     PCIE = 46;
     OPENMP = 47;
+    INTERNAL_LAUNCH_API = 48;
     MEMORY2 = 49;
+    MEMORY_POOL = 50;
+    GRAPH_TRACE = 51;
     JIT = 52;
+    DEVICE_GRAPH_TRACE = 53;
+    MEM_DECOMPRESS = 54;
+    CONFIDENTIAL_COMPUTE_ROTATION = 55;
+    GRAPH_HOST_NODE = 56;
+    COMPUTE_ENGINE_CTX_SWITCH = 57;
+    HOST_LAUNCH = 58;
+    GREEN_CONTEXT = 59;
 }
 
 /// One more than the greatest kind of each layout (`CUPTI_ACTIVITY_KIND_COUNT`).
@@ -113,6 +125,21 @@ impl ActivityKind {
         } else {
             Err(CUptiResult::INVALID_KIND)
         }
+    }
+
+    /// Whether it is a kind that can be enabled, and of which there are never records: no device here has what it tells of.
+    pub fn never_happens(self) -> bool {
+        let kinds = [
+            ActivityKind::INTERNAL_LAUNCH_API,
+            ActivityKind::MEMORY_POOL,
+            ActivityKind::DEVICE_GRAPH_TRACE,
+            ActivityKind::MEM_DECOMPRESS,
+            ActivityKind::CONFIDENTIAL_COMPUTE_ROTATION,
+            ActivityKind::GRAPH_HOST_NODE,
+            ActivityKind::COMPUTE_ENGINE_CTX_SWITCH,
+            ActivityKind::GREEN_CONTEXT,
+        ];
+        kinds.contains(&self)
     }
 
     /// The kind as a bit.

@@ -4,7 +4,7 @@ use super::record::{ActivityRecord, NvLink3, NvLink4, NvLink5, Pcie, PcieAttribu
 use super::sink;
 use crate::layout::{Layout, layout};
 use crate::objects;
-use gputrail_record::{Agent, Link, LinkKind};
+use gputrail_record::{Agent, AgentId, Link, LinkKind};
 use gputrail_tool::{agent_links, describe, string};
 
 /// A device of [`NvLink3`] is a GPU (`CUPTI_DEV_TYPE_GPU`).
@@ -50,15 +50,31 @@ fn links(agent: &Agent, what: LinkKind) -> Vec<Link> {
     links
 }
 
+/// The devices at the other ends of a device's links: a link is one of the device that has been known later.
+fn peers_of(agent: AgentId) -> Vec<AgentId> {
+    let mut peers = Vec::new();
+    for one in gputrail_tool::agents().unwrap_or_default() {
+        for link in agent_links(one).unwrap_or_default() {
+            let ends = [link.agent, link.peer];
+            if link.what == LinkKind::PEER && ends.contains(&agent) {
+                peers.extend(
+                    ends.into_iter()
+                        .filter(|end| *end != agent && end.is_some()),
+                );
+            }
+        }
+    }
+    peers
+}
+
 /// Puts a record of the device on PCI Express, if it is.
 pub fn pcie(agent: &Agent) {
     let Ok(device) = objects::device_of(agent.id) else {
         return;
     };
     let mut peers = [-1; 32];
-    let linked = links(agent, LinkKind::PEER);
-    for (peer, link) in peers.iter_mut().zip(&linked) {
-        *peer = objects::device_of(link.peer).map_or(-1, |device| device as i32);
+    for (peer, of) in peers.iter_mut().zip(peers_of(agent.id)) {
+        *peer = objects::device_of(of).map_or(-1, |device| device as i32);
     }
     for link in links(agent, LinkKind::PCIE) {
         let own = string(agent.bus).and_then(|text| address(&text));

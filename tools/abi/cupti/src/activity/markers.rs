@@ -4,11 +4,11 @@ use super::kind::ActivityKind;
 use super::record::{ActivityRecord, Marker2, MarkerData, object};
 use super::sink;
 use super::wanted::is_anywhere;
-use crate::text;
 use core::ffi::c_char;
-use gputrail_record::{LockStep, Marker, MarkerKind, PayloadKind, StringId, ThreadId};
+use gputrail_abi::activity::{RangeEvent, Ranges};
+use gputrail_abi::names;
+use gputrail_record::{LockStep, Marker, PayloadKind, StringId};
 use gputrail_tool::string;
-use std::collections::HashMap;
 
 /// `CUPTI_ACTIVITY_FLAG_MARKER_INSTANTANEOUS`, `_START` and `_END`
 const INSTANT: u32 = 1 << 0;
@@ -21,65 +21,25 @@ const SYNC: [(LockStep, u32); 4] = [
     (LockStep::Failed, 1 << 5),
     (LockStep::Release, 1 << 6),
 ];
-/// In the id of a pushed range: it nests with those of all domains.
-const NESTS_IN_ALL: u64 = 1 << 31;
-/// The most ranges of a thread that are kept, and ranges that were started.
-const MOST: usize = 1 << 16;
-
-/// The ranges that have not ended.
+/// The ranges that have not ended, with their numbers.
 #[derive(Default)]
 pub struct Markers {
     last: u32,
-    pushed: HashMap<(ThreadId, StringId), Vec<u32>>,
-    started: HashMap<u64, u32>,
+    ranges: Ranges<u32>,
 }
 
 impl Markers {
-    /// Puts the records of a marker. Other events of marker libraries have none.
+    /// Puts the records of a marker. Other events of marker libraries have none, and an end whose beginning was not recorded.
     pub fn put(&mut self, marker: &Marker) {
-        let nests_in_all = marker.id & NESTS_IN_ALL != 0 || marker.id as u32 == 0;
-        let stack = (
-            marker.thread,
-            if nests_in_all {
-                StringId::NONE
-            } else {
-                marker.domain
-            },
-        );
-        let (flags, id) = match marker.what {
-            MarkerKind::INSTANT => (INSTANT, self.next()),
-            MarkerKind::PUSH => {
+        let (flags, id) = match self.ranges.event(marker) {
+            Some(RangeEvent::Mark) => (INSTANT, self.next()),
+            Some(RangeEvent::Begin) => {
                 let id = self.next();
-                let ranges = self.pushed.entry(stack).or_default();
-                lost(ranges, marker.id);
-                if ranges.len() < MOST {
-                    ranges.push(id);
-                }
+                self.ranges.begin(marker, id);
                 (START, id)
             }
-            MarkerKind::POP => {
-                let ranges = self.pushed.entry(stack).or_default();
-                lost(ranges, marker.id);
-                // The beginning of one without a number was not recorded.
-                let Some(id) = ranges.pop() else {
-                    return;
-                };
-                (END, id)
-            }
-            MarkerKind::START => {
-                let id = self.next();
-                if self.started.len() < MOST {
-                    self.started.insert(marker.id, id);
-                }
-                (START, id)
-            }
-            MarkerKind::END => {
-                let Some(id) = self.started.remove(&marker.id) else {
-                    return;
-                };
-                (END, id)
-            }
-            _ => return,
+            Some(RangeEvent::End(id)) => (END, id),
+            None => return,
         };
         if is_anywhere(ActivityKind::MARKER) {
             let is_it = |(step, _): &&(LockStep, u32)| *step as u16 == marker.external_kind;
@@ -97,20 +57,14 @@ impl Markers {
     }
 }
 
-/// Takes off the ranges that ended without a record.
-fn lost(ranges: &mut Vec<u32>, id: u64) {
-    let count = (id >> 32) as usize;
-    ranges.truncate(ranges.len().saturating_sub(count));
-}
-
 fn put_marker(marker: &Marker, flags: u32, id: u32) {
     let mut record = Marker2::blank();
     (record.flags, record.id) = (flags, id);
     record.timestamp = marker.time.0;
     record.object_kind = object::THREAD;
     record.object_id = [std::process::id(), marker.thread.0, 0];
-    record.name = text::of_string(marker.name);
-    record.domain = text::of_string(marker.domain);
+    record.name = names::of_string(marker.name);
+    record.domain = names::of_string(marker.domain);
     sink::put(&record);
 }
 
@@ -125,7 +79,10 @@ fn put_data(marker: &Marker, id: u32) {
     (record.payload_kind, record.payload) = match marker.payload_kind {
         PayloadKind::FLOAT => (0, marker.payload),
         PayloadKind::SIGNED => (4, marker.payload),
-        PayloadKind::TEXT => (1, address(text::of_string(StringId(marker.payload as u32)))),
+        PayloadKind::TEXT => (
+            1,
+            address(names::of_string(StringId(marker.payload as u32))),
+        ),
         _ => (1, marker.payload),
     };
     sink::put(&record);
@@ -149,6 +106,7 @@ mod tests {
     use super::*;
     use crate::objects::CUcontext;
     use gputrail_abi::lock;
+    use gputrail_record::{MarkerKind, ThreadId};
     use std::sync::Mutex;
 
     /// The flags and numbers of the markers that the program got.
@@ -185,7 +143,7 @@ mod tests {
 
     #[test]
     fn both_ends_of_a_range_have_one_number() {
-        assert!(sink::register(request, complete));
+        assert!(sink::register(sink::Functions::Plain(request, complete)).is_ok());
         wanted::set(ActivityKind::MARKER, None, Some(true));
         let mut markers = Markers::default();
         for one in [

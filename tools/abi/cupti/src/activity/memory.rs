@@ -3,7 +3,7 @@
 use super::record::{ActivityRecord, Memory};
 use super::sink;
 use crate::objects;
-use gputrail_abi::records::agent_of;
+use gputrail_abi::activity::agent_of;
 use gputrail_record::{Allocation, AllocationOperation, ContextId};
 use std::collections::HashMap;
 

@@ -3,10 +3,12 @@
 //! A buffer of gputrail is translated on the thread that delivers it ([`translate`]), into the program's buffers ([`sink`]).
 
 mod announce;
+mod attributes;
 mod created;
 mod directives;
 mod environment;
 mod extension;
+mod fields;
 mod kind;
 mod links;
 mod markers;
@@ -18,31 +20,31 @@ pub mod record;
 mod selected;
 mod service;
 mod sink;
+mod subscriber;
 mod translate;
 mod unified;
 pub mod wanted;
 
 pub use kind::ActivityKind;
 #[cfg(test)]
-pub use record::{Field, fields};
+pub use record::{Field, fields, size_in_version};
 pub use service::last_words;
 pub use sink::put;
 pub use translate::correlation;
 
+use crate::callback::{self, SubscriberHandle};
 use crate::layout;
 use crate::load::prepared;
 use crate::objects::{self, CUcontext, CUdevice};
-use crate::place::{Place, write_attribute};
+use crate::place::{Place, write_list};
 use crate::result::{Answer, CUptiResult, api};
 use crate::with_gputrail;
 use core::ffi::c_int;
-use gputrail_abi::lock;
 use gputrail_record::{AgentKind, ExternalId, ExternalKind};
-use gputrail_tool::{self as tool, Attributes, ThreadIds, external};
-use sink::{Complete, Request};
+use gputrail_tool::{self as tool, Attributes, external};
+use sink::Functions;
+pub use sink::{Complete, Request};
 use std::ptr::NonNull;
-use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 
 /// Has the program asked for buffers, and given them back.
 #[unsafe(no_mangle)]
@@ -54,11 +56,7 @@ pub extern "C" fn cuptiActivityRegisterCallbacks(
         let (Some(request), Some(complete)) = (request, complete) else {
             return Err(CUptiResult::INVALID_PARAMETER);
         };
-        if sink::register(request, complete) {
-            Ok(())
-        } else {
-            Err(CUptiResult::INVALID_OPERATION)
-        }
+        sink::register(Functions::Plain(request, complete))
     })
 }
 
@@ -66,6 +64,12 @@ pub extern "C" fn cuptiActivityRegisterCallbacks(
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiActivityEnable(kind: ActivityKind) -> CUptiResult {
     with_gputrail(|| service::enable(kind.checked()?, None, true))
+}
+
+/// As [`cuptiActivityEnable`]: records of objects come of those that are there already, too.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiActivityEnableAndDump(kind: ActivityKind) -> CUptiResult {
+    cuptiActivityEnable(kind)
 }
 
 /// Disables a kind of records.
@@ -107,6 +111,15 @@ pub extern "C" fn cuptiActivityFlushAll(flag: u32) -> CUptiResult {
         }
         // CUPTI_ACTIVITY_FLAG_FLUSH_FORCED
         service::flush(flag & 1 != 0)
+    })
+}
+
+/// Says how often records are looked for, in milliseconds; 0 is 100.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuptiActivityFlushPeriod(milliseconds: u32) -> CUptiResult {
+    with_gputrail(|| {
+        service::set_period(milliseconds);
+        Ok(())
     })
 }
 
@@ -155,6 +168,71 @@ pub unsafe extern "C" fn cuptiActivityGetNextRecord(
     })
 }
 
+/// The bytes of the structure of a kind, in the library's version or in another one from CUDA 13.0 on: `version` is that version's
+/// `CUPTI_API_VERSION`, or 0.
+///
+/// # Safety
+///
+/// `bytes` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiActivityGetStructSize(
+    kind: ActivityKind,
+    version: u32,
+    bytes: *mut usize,
+) -> CUptiResult {
+    api(|| {
+        // SAFETY: `bytes` is null or a place for a number.
+        let place = unsafe { Place::new(bytes) }?;
+        place.put(record::size_in_version(kind, version)?);
+        Ok(())
+    })
+}
+
+/// The kinds that are enabled everywhere.
+///
+/// # Safety
+///
+/// `room` is null or leads to the number of elements of `kinds`, which is null or has as many; `count` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiActivityGetEnabledKinds(
+    subscriber: SubscriberHandle,
+    kinds: *mut ActivityKind,
+    room: *mut u32,
+    count: *mut u32,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: `count` is null or a place for a number.
+        let count = unsafe { Place::new(count) }?;
+        if !subscriber.is_null() {
+            callback::check(subscriber)?;
+        }
+        let enabled = wanted::enabled().unwrap_or_default();
+        let all = (1..kind::COUNT).map(ActivityKind);
+        let on: Vec<ActivityKind> = all.filter(|kind| enabled.has(*kind)).collect();
+        // SAFETY: `room` is null or leads to the number of elements at `kinds`, which may be null.
+        unsafe { write_list(&on, kinds, room) }?;
+        count.put(on.len() as u32);
+        Ok(())
+    })
+}
+
+/// Whether anything is subscribed or enabled.
+///
+/// # Safety
+///
+/// `is_running` is null or a place for a byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiIsTracingSessionRunning(is_running: *mut u8) -> CUptiResult {
+    api(|| {
+        // SAFETY: `is_running` is null or a place for a byte.
+        let place = unsafe { Place::new(is_running) }?;
+        place.put(u8::from(
+            callback::is_subscribed() || wanted::anywhere() != 0,
+        ));
+        Ok(())
+    })
+}
+
 /// The records that were dropped since the last call. Context and stream are not used.
 ///
 /// # Safety
@@ -171,59 +249,6 @@ pub unsafe extern "C" fn cuptiActivityGetNumDroppedRecords(
         let place = unsafe { Place::new(dropped) }?;
         let before = service::existing().map_or(0, |service| service.take_dropped());
         place.put((before + sink::take_dropped()) as usize);
-        Ok(())
-    })
-}
-
-/// `CUpti_ActivityAttribute`: the number of attributes.
-const ATTRIBUTES: usize = 5;
-/// The attributes, which change nothing here: there is no memory of devices.
-static ATTRIBUTE_VALUES: Mutex<[usize; ATTRIBUTES]> =
-    Mutex::new([8 << 20, 8 << 20, 100, 65536, 100]);
-
-/// The value of an attribute.
-///
-/// # Safety
-///
-/// `size` is null or leads to the bytes of `value`, which is null or has as many.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiActivityGetAttribute(
-    attribute: u32,
-    size: *mut usize,
-    value: *mut u8,
-) -> CUptiResult {
-    with_gputrail(|| {
-        let values = *lock(&ATTRIBUTE_VALUES);
-        let known = values.get(attribute as usize).copied();
-        let known = known.ok_or(CUptiResult::INVALID_PARAMETER)?;
-        // SAFETY: `size` is null or leads to the number of the bytes at `value`, which may be null.
-        unsafe { write_attribute(size, value, known) }
-    })
-}
-
-/// Sets an attribute.
-///
-/// # Safety
-///
-/// As for [`cuptiActivityGetAttribute`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiActivitySetAttribute(
-    attribute: u32,
-    size: *mut usize,
-    value: *mut u8,
-) -> CUptiResult {
-    with_gputrail(|| {
-        // SAFETY: `size` is null or leads to the number of the bytes at `value`.
-        let place = unsafe { Place::new(size) }?;
-        let attribute = attribute as usize;
-        if value.is_null() || attribute >= ATTRIBUTES {
-            return Err(CUptiResult::INVALID_PARAMETER);
-        }
-        if place.get() < size_of::<usize>() {
-            return Err(CUptiResult::PARAMETER_SIZE_NOT_SUFFICIENT);
-        }
-        // SAFETY: there are as many bytes, as the caller says.
-        lock(&ATTRIBUTE_VALUES)[attribute] = unsafe { value.cast::<usize>().read_unaligned() };
         Ok(())
     })
 }
@@ -266,26 +291,6 @@ pub unsafe extern "C" fn cuptiActivityPopExternalCorrelationId(
             // SAFETY: `last` is not null, so that it is a place for a number.
             unsafe { Place::new(last) }?.put(popped.0);
         }
-        Ok(())
-    })
-}
-
-/// Says whether kernels have the times at which they were queued and submitted.
-#[unsafe(no_mangle)]
-pub extern "C" fn cuptiActivityEnableLatencyTimestamps(enable: u8) -> CUptiResult {
-    with_gputrail(|| {
-        if enable != 0
-            && let Ok(attributes) = Attributes::get()
-            && !attributes.latency_times
-        {
-            // Where a context has been started, the times remain unknown.
-            let _ = Attributes {
-                latency_times: true,
-                ..attributes
-            }
-            .set();
-        }
-        translate::LATENCY.store(enable != 0, Ordering::Relaxed);
         Ok(())
     })
 }
@@ -354,6 +359,25 @@ pub unsafe extern "C" fn cuptiDeviceSupported(
     })
 }
 
+/// How a device is virtual: `CUPTI_DEVICE_VIRTUALIZATION_MODE_NONE`, and `..._VIRTUAL_GPU` of the simulated GPU.
+///
+/// # Safety
+///
+/// `mode` is null or a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiDeviceVirtualizationMode(
+    device: CUdevice,
+    mode: *mut c_int,
+) -> CUptiResult {
+    with_gputrail(|| {
+        // SAFETY: `mode` is null or a place for a number.
+        let place = unsafe { Place::new(mode) }?;
+        let is_simulated = objects::described(device)?.kind == AgentKind::SIMULATED;
+        place.put(if is_simulated { 2 } else { 0 });
+        Ok(())
+    })
+}
+
 /// The kind of thread ids in records.
 ///
 /// # Safety
@@ -372,25 +396,7 @@ pub unsafe extern "C" fn cuptiGetThreadIdType(kind: *mut u32) -> CUptiResult {
 /// Sets the kind of thread ids, before anything is recorded.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiSetThreadIdType(kind: u32) -> CUptiResult {
-    with_gputrail(|| {
-        let thread_ids = match kind {
-            0 => ThreadIds::Pthread,
-            1 => ThreadIds::System,
-            _ => return Err(CUptiResult::NOT_SUPPORTED),
-        };
-        let before = Attributes::get()?;
-        if before.thread_ids == thread_ids {
-            return Ok(());
-        }
-        let new = Attributes {
-            thread_ids,
-            ..before
-        };
-        new.set().map_err(|error| match error.status {
-            tool::Status::ATTRIBUTES_LOCKED => CUptiResult::NOT_SUPPORTED,
-            _ => error.into(),
-        })
-    })
+    with_gputrail(|| attributes::set_thread_ids(kind))
 }
 
 /// Ends everything. The next call begins anew.
@@ -399,7 +405,7 @@ pub extern "C" fn cuptiFinalize() -> CUptiResult {
     api(|| {
         prepared()?;
         extension::finish();
-        crate::callback::finish();
+        callback::finish();
         service::finish();
         sink::reset();
         crate::timestamp::finish();

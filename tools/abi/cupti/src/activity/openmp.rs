@@ -60,6 +60,21 @@ pub unsafe extern "C" fn cuptiOpenMpInitialize(
     c_int::from(result == CUptiResult::SUCCESS)
 }
 
+/// As [`cuptiOpenMpInitialize`]: the version of the runtime is not told.
+///
+/// # Safety
+///
+/// `lookup` is null or OMPT's function for looking up functions.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuptiOpenMpInitialize_v2(
+    lookup: Option<Lookup>,
+    _initial_device: c_int,
+    _tool_data: *mut c_void,
+) -> c_int {
+    // SAFETY: the promise of this function's caller.
+    unsafe { cuptiOpenMpInitialize(lookup, core::ptr::null(), 0) }
+}
+
 /// Puts the record of a range that began at `start`.
 fn put(kind: u32, start: u64) {
     let mut record = OpenMp::blank();

@@ -7,7 +7,7 @@ use super::kind::ActivityKind;
 use super::service;
 use super::wanted::is_anywhere;
 use crate::domain::{self, CallbackDomain};
-use crate::result::CUptiResult;
+use crate::result::{Answer, CUptiResult};
 use crate::with_gputrail;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -47,31 +47,32 @@ pub fn forget(kind: ActivityKind) {
     }
 }
 
-fn select(kind: ActivityKind, domain: CallbackDomain, id: u32, enable: u8) -> CUptiResult {
-    with_gputrail(|| {
-        domain::check(domain, id)?;
-        service::update(|| {
-            let mut selected = SELECTED.write().unwrap_or_else(PoisonError::into_inner);
-            selected
-                .get_or_insert_default()
-                .insert((kind, id), enable != 0);
-        })
+/// The domain of a kind of calls.
+pub fn domain_of(kind: ActivityKind) -> Option<CallbackDomain> {
+    match kind {
+        ActivityKind::DRIVER => Some(CallbackDomain::DRIVER_API),
+        ActivityKind::RUNTIME => Some(CallbackDomain::RUNTIME_API),
+        _ => None,
+    }
+}
+
+/// Has calls of one function recorded, or not.
+pub fn select(kind: ActivityKind, id: u32, on: bool) -> Answer {
+    domain::check(domain_of(kind).ok_or(CUptiResult::INVALID_KIND)?, id)?;
+    service::update(|| {
+        let mut selected = SELECTED.write().unwrap_or_else(PoisonError::into_inner);
+        selected.get_or_insert_default().insert((kind, id), on);
     })
 }
 
 /// Has calls of one function of the driver recorded, or not.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiActivityEnableDriverApi(id: u32, enable: u8) -> CUptiResult {
-    select(ActivityKind::DRIVER, CallbackDomain::DRIVER_API, id, enable)
+    with_gputrail(|| select(ActivityKind::DRIVER, id, enable != 0))
 }
 
 /// Has calls of one function of the runtime recorded, or not.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiActivityEnableRuntimeApi(id: u32, enable: u8) -> CUptiResult {
-    select(
-        ActivityKind::RUNTIME,
-        CallbackDomain::RUNTIME_API,
-        id,
-        enable,
-    )
+    with_gputrail(|| select(ActivityKind::RUNTIME, id, enable != 0))
 }

@@ -1,19 +1,36 @@
 //! The buffer of gputrail that activity records are made from, and which kinds of its records are on.
 
 use super::kind::ActivityKind;
-use super::translate::Translator;
+use super::translate::{self, Translator};
 use super::{announce, created, directives, extension, selected, sink, wanted};
 use crate::objects;
 use crate::result::{Answer, CUptiResult};
+use gputrail_abi::activity::Reader;
 use gputrail_abi::lock;
 use gputrail_buffer::QueuePlace;
 use gputrail_record::{ContextId, Kind};
 use gputrail_tool::{self as tool, Batch, Buffer, BufferOptions, Policy};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often records are looked for.
-const PERIOD: Duration = Duration::from_millis(100);
+/// How often records are looked for, in milliseconds, where the program does not say so.
+const PERIOD: u32 = 100;
+/// How often the program wants it, in milliseconds; 0 if it has not said so. It holds for the buffer that is made next.
+static WANTED_PERIOD: AtomicU32 = AtomicU32::new(0);
+
+/// Says how often records are looked for, in milliseconds.
+pub fn set_period(milliseconds: u32) {
+    WANTED_PERIOD.store(milliseconds, Ordering::Relaxed);
+}
+
+fn period() -> Duration {
+    let milliseconds = match WANTED_PERIOD.load(Ordering::Relaxed) {
+        0 => PERIOD,
+        wanted => wanted,
+    };
+    Duration::from_millis(milliseconds.into())
+}
 
 /// The kinds of gputrail's records, each with the kinds of CUPTI's that are made from it. Those of calls come first: external
 /// ids need them.
@@ -87,7 +104,7 @@ const OBJECTS: [ActivityKind; 9] = [
 pub struct Service {
     context: tool::Context,
     buffer: Buffer,
-    translator: Arc<Mutex<Translator>>,
+    reader: Arc<Mutex<Reader<Translator>>>,
     /// Held while kinds are enabled or disabled.
     enabling: Mutex<()>,
 }
@@ -114,10 +131,11 @@ pub fn existing() -> Option<Arc<Service>> {
 pub fn finish() {
     let service = lock(&SERVICE).take();
     if let Some(service) = service {
-        let translator = service.translator.clone();
+        let reader = service.reader.clone();
         drop(service);
-        lock(&translator).flush(false);
+        lock(&reader).to.flush(false);
     }
+    set_period(0);
     wanted::forget();
     announce::forget();
     created::finish();
@@ -134,6 +152,7 @@ pub fn enable(kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer
         .any(|source| is_made(source) && !CALLS.contains(&kind));
     let has_records =
         SOURCES.iter().any(is_made) || OBJECTS.contains(&kind) || directives::KINDS.contains(&kind);
+    let has_records = has_records || kind.never_happens();
     let possible = match within {
         Some(_) => of_context,
         None => has_records && (kind != ActivityKind::NVLINK || !on || announce::has_peers()),
@@ -165,13 +184,13 @@ impl Service {
         let options = BufferOptions {
             policy: Policy::Discard,
             watermark: Some(0),
-            period: PERIOD,
+            period: period(),
             ..BufferOptions::default()
         };
-        let translator = Arc::new(Mutex::<Translator>::default());
-        let of_buffer = translator.clone();
+        let reader = Arc::new(Mutex::<Reader<Translator>>::default());
+        let of_buffer = reader.clone();
         let buffer = Buffer::new(options, move |batch: Batch<'_>| {
-            lock(&of_buffer).add(batch);
+            translate::add(&mut lock(&of_buffer), batch);
         })?;
         let context = tool::Context::new()?;
         let mut kinds = SOURCES.map(|(kind, _)| kind).to_vec();
@@ -185,7 +204,7 @@ impl Service {
         Ok(Service {
             context,
             buffer,
-            translator,
+            reader,
             enabling: Mutex::default(),
         })
     }
@@ -194,7 +213,7 @@ impl Service {
         if !on && wanted::is_anywhere(kind) {
             // What has been recorded is told as long as its kind is wanted.
             let _ = self.buffer.flush();
-            lock(&self.translator).flush(false);
+            lock(&self.reader).to.flush(false);
         }
         if on && kind == ActivityKind::STREAM {
             created::watch()?;
@@ -258,7 +277,7 @@ impl Service {
             Err(tool::Status::BUSY) => return Err(CUptiResult::INVALID_OPERATION),
             Err(_) => return Err(CUptiResult::UNKNOWN),
         }
-        lock(&self.translator).flush(forced);
+        lock(&self.reader).to.flush(forced);
         Ok(())
     }
 
@@ -287,7 +306,7 @@ pub fn flush(forced: bool) -> Answer {
 pub fn last_words() {
     if sink::is_registered() {
         if let Some(service) = existing() {
-            lock(&service.translator).flush(false);
+            lock(&service.reader).to.flush(false);
         }
         extension::flush(false);
         announce::new_objects(wanted::anywhere(), true);

@@ -6,6 +6,8 @@ use crate::clock;
 use crate::layout::layout;
 use crate::load::callee;
 use crate::objects::CUcontext;
+use crate::result::{Answer, CUptiResult};
+use core::ffi::c_void;
 use gputrail_abi::lock;
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -16,14 +18,80 @@ pub type Request = unsafe extern "C-unwind" fn(*mut *mut u8, *mut usize, *mut us
 /// `CUpti_BuffersCallbackCompleteFunc`
 pub type Complete = unsafe extern "C-unwind" fn(CUcontext, u32, *mut u8, usize, usize);
 
+/// `CUpti_BuffersCallbackRequestFunc_v2`
+pub type RequestInformed =
+    unsafe extern "C-unwind" fn(*mut *mut u8, *mut usize, *mut usize, *mut RequestInfo);
+/// `CUpti_BuffersCallbackCompleteFunc_v2`
+pub type CompleteInformed = unsafe extern "C-unwind" fn(*mut u8, usize, usize, *mut CompleteInfo);
+
+/// `CUpti_BufferCallbackRequestInfo`
+#[repr(C)]
+pub struct RequestInfo {
+    size: usize,
+}
+
+/// `CUpti_BufferCallbackCompleteInfo`
+#[repr(C)]
+pub struct CompleteInfo {
+    size: usize,
+    /// 0: buffers are not those of threads.
+    thread: u64,
+    /// None: records are CUPTI's.
+    layouts: *mut c_void,
+    layout_count: usize,
+}
+
 /// Records begin at multiples of this.
 pub const ALIGNMENT: usize = 8;
 
-/// The functions of the program.
+/// The functions of the program, with what they are told of a buffer.
 #[derive(Copy, Clone)]
-struct Functions {
-    request: Request,
-    complete: Complete,
+pub enum Functions {
+    /// Of `cuptiActivityRegisterCallbacks`.
+    Plain(Request, Complete),
+    /// Of `cuptiActivityRegisterCallbacks_v2`.
+    Informed(RequestInformed, CompleteInformed),
+}
+
+impl Functions {
+    /// Requests a buffer: its memory, its size, and the most records.
+    fn request(self) -> (*mut u8, usize, usize) {
+        let (mut memory, mut size, mut most) = (std::ptr::null_mut(), 0, 0);
+        match self {
+            Functions::Plain(request, _) => calling(request as *const (), || {
+                // SAFETY: the program's function for this, with places for its answers.
+                unsafe { request(&raw mut memory, &raw mut size, &raw mut most) }
+            }),
+            Functions::Informed(request, _) => calling(request as *const (), || {
+                let mut info = RequestInfo {
+                    size: size_of::<RequestInfo>(),
+                };
+                // SAFETY: the program's function for this, with places for its answers.
+                unsafe { request(&raw mut memory, &raw mut size, &raw mut most, &raw mut info) }
+            }),
+        }
+        (memory, size, most)
+    }
+
+    /// Gives memory back, which the program has given.
+    fn complete(self, memory: *mut u8, size: usize, used: usize) {
+        match self {
+            Functions::Plain(_, complete) => calling(complete as *const (), || {
+                // SAFETY: the program's function for this, with its memory.
+                unsafe { complete(std::ptr::null_mut(), 0, memory, size, used) }
+            }),
+            Functions::Informed(_, complete) => calling(complete as *const (), || {
+                let mut info = CompleteInfo {
+                    size: size_of::<CompleteInfo>(),
+                    thread: 0,
+                    layouts: std::ptr::null_mut(),
+                    layout_count: 0,
+                };
+                // SAFETY: as above.
+                unsafe { complete(memory, size, used, &raw mut info) }
+            }),
+        }
+    }
 }
 
 /// A buffer of the program's, and how much of it is filled.
@@ -55,13 +123,13 @@ thread_local! {
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets the functions from the next buffer on. Within them, `false`, and nothing is changed.
-pub fn register(request: Request, complete: Complete) -> bool {
+/// Sets the functions from the next buffer on. Within them, `INVALID_OPERATION`, and nothing is changed.
+pub fn register(functions: Functions) -> Answer {
     if is_within() {
-        return false;
+        return Err(CUptiResult::INVALID_OPERATION);
     }
-    lock(&STATE).functions = Some(Functions { request, complete });
-    true
+    lock(&STATE).functions = Some(functions);
+    Ok(())
 }
 
 /// Whether functions are registered.
@@ -153,10 +221,7 @@ impl State {
         let Some(functions) = self.functions else {
             return;
         };
-        let (mut memory, mut size, mut most) = (std::ptr::null_mut(), 0, 0);
-        // SAFETY: the program's function for this, with places for its answers.
-        let call = || unsafe { (functions.request)(&raw mut memory, &raw mut size, &raw mut most) };
-        calling(functions.request as *const (), call);
+        let (memory, size, most) = functions.request();
         if memory.is_null() {
             return;
         }
@@ -178,12 +243,6 @@ impl State {
         let (Some(buffer), Some(functions)) = (self.buffer.take(), self.functions) else {
             return;
         };
-        let context = std::ptr::null_mut();
-        let Buffer {
-            memory, size, used, ..
-        } = buffer;
-        // SAFETY: the program's function for this, with the memory that it has given.
-        let call = || unsafe { (functions.complete)(context, 0, memory, size, used) };
-        calling(functions.complete as *const (), call);
+        functions.complete(buffer.memory, buffer.size, buffer.used);
     }
 }

@@ -2,26 +2,29 @@
 
 use super::announce;
 use super::environment::Environments;
+use super::fields::{of_copy, of_kernel, of_work};
 use super::kind::ActivityKind;
 use super::markers::Markers;
 use super::memory::Allocations;
 use super::order::Order;
-use super::record::{self, ActivityRecord, CdpKernel, Kernel, object};
+use super::record::{self, ActivityRecord, CdpKernel, Kernel, Memcpy, Memcpy2, Memset, object};
 use super::selected;
 use super::sink;
 use super::unified;
 use super::wanted::{self, is_anywhere, is_in};
+use crate::cuda;
 use crate::domain::{self, CallbackDomain};
 use crate::objects::{self, stream_id};
-use crate::{cuda, text};
-use core::ffi::c_char;
-use gputrail_abi::records::{NextArguments, agent_of, each};
+use gputrail_abi::activity::{
+    Consumer, Joined, Reader, Transfer, agent_of, is_migration, workgroup, workgroups,
+};
+use gputrail_abi::functions::Arguments;
+use gputrail_abi::names;
 use gputrail_record::{
     AgentId, Allocation, AllocationOperation, Api, ChildKernel, CorrelationId, Domain, Environment,
-    ExternalCorrelation, Header, KernelDispatch, Kind, LaunchType, Marker, MemoryCopy, MemoryKind,
-    MemorySet, Nanos, Overhead, OverheadKind, Preemption, RecordRef, Synchronization,
-    SynchronizationType, TransferKind, Unfinished, UnifiedMemoryCounter, UnifiedMemoryCounterKind,
-    WorkHeader, WorkId,
+    ExternalCorrelation, KernelDispatch, LaunchType, Marker, MemoryCopy, MemorySet, Overhead,
+    OverheadKind, Preemption, Synchronization, SynchronizationType, TransferKind,
+    UnifiedMemoryCounter, UnifiedMemoryCounterKind, WorkHeader,
 };
 use gputrail_tool::{Batch, WorkTimes};
 use std::collections::HashMap;
@@ -33,17 +36,14 @@ const INVALID: u32 = u32::MAX;
 /// Whether kernels say when they were queued and submitted.
 pub static LATENCY: AtomicBool = AtomicBool::new(false);
 
-/// Translates the batches of a buffer, one after the other.
+/// Puts the records of a buffer, one after the other.
 #[derive(Default)]
 pub struct Translator {
     devices: HashMap<AgentId, u32>,
-    /// Kernels that kernels have launched, until they have completed.
-    children: HashMap<WorkId, ChildKernel>,
     allocations: Allocations,
     markers: Markers,
     environments: Environments,
     order: Order,
-    arguments: NextArguments,
 }
 
 /// The low half of a correlation id, as callbacks have it too.
@@ -51,300 +51,80 @@ pub fn correlation(id: CorrelationId) -> u32 {
     id.0 as u32
 }
 
-impl Translator {
-    /// Puts the records of a batch.
-    pub fn add(&mut self, batch: Batch<'_>) {
-        announce::new_objects(wanted::anywhere(), false);
-        announce::thread(batch.thread());
-        for record in batch.records() {
-            self.put(record);
-        }
-    }
+/// Puts the records of a batch.
+pub fn add(reader: &mut Reader<Translator>, batch: Batch<'_>) {
+    announce::new_objects(wanted::anywhere(), false);
+    announce::thread(batch.thread());
+    reader.read(batch);
+}
 
-    fn put(&mut self, record: RecordRef<'_>) {
-        if times(record).unfinished == Unfinished::AT_FLUSH {
-            // It comes again when the work has completed.
-            return;
-        }
-        match record.kind() {
-            Kind::ARGUMENTS => self.arguments.keep(record, |operation| {
-                let shown = cuda::shown(CallbackDomain::RUNTIME_API, operation)?;
-                Some(shown.translation())
-            }),
-            Kind::API => each(record, |call: &Api| {
-                self.call(call);
-                self.order.called(call.correlation);
-            }),
-            Kind::KERNEL_DISPATCH => each(record, |kernel: &KernelDispatch| {
-                self.kernel(kernel, times(record))
-            }),
-            Kind::MEMORY_COPY => {
-                each(record, |copy: &MemoryCopy| self.copy(copy, times(record)));
-            }
-            Kind::MEMORY_SET => each(record, |set: &MemorySet| self.set(set, times(record))),
-            Kind::MEMORY_ALLOCATION => each(record, |one: &Allocation| {
-                self.memory(one);
-                if is_in(ActivityKind::MEMORY, one.context) {
-                    self.allocations.add(one);
-                }
-            }),
-            Kind::SYNCHRONIZATION => each(record, |one: &Synchronization| self.wait(one)),
-            Kind::CHILD_KERNEL => each(record, |child: &ChildKernel| {
-                self.children.insert(child.work, *child);
-            }),
-            Kind::EXTERNAL_CORRELATION => each(record, put_external),
-            Kind::OVERHEAD => each(record, |overhead: &Overhead| {
-                put_overhead(overhead);
-                self.compilation(overhead);
-            }),
-            Kind::MARKER => each(record, |marker: &Marker| self.markers.put(marker)),
-            Kind::ENVIRONMENT => each(record, |reading: &Environment| {
-                if is_anywhere(ActivityKind::ENVIRONMENT) {
-                    self.environments.add(reading);
-                }
-            }),
-            Kind::UNIFIED_MEMORY_COUNTER => each(record, |counter: &UnifiedMemoryCounter| {
-                self.counter(counter);
-            }),
-            Kind::PREEMPTION => each(record, |one: &Preemption| put_preemption(one)),
-            _ => {}
-        }
-    }
-
-    /// Calls of OpenCL are the driver's, under gputrail's ids, and the runtime's, where it has a function that does the same. Those of
-    /// the simulated GPU's runtime are the runtime's, under gputrail's ids.
-    fn call(&mut self, call: &Api) {
+impl Consumer for Translator {
+    fn call(&mut self, call: &Api, arguments: Option<&Arguments>) {
         announce::thread(call.thread);
-        let own = match call.operation.domain {
-            Domain::OPENCL => ActivityKind::DRIVER,
-            Domain::SIM => ActivityKind::RUNTIME,
-            _ => return,
-        };
-        let kept = self.arguments.take(call);
-        // The id of the call in an API of CUDA, if it has one.
-        let id_in = |domain| {
-            let shown = cuda::shown(domain, call.operation)?;
-            let arguments =
-                kept.unwrap_or_else(|| shown.translation().recorded(std::iter::empty()));
-            Some(shown.id(&arguments))
-        };
-        let id = domain::FIRST + u32::from(call.operation.number);
-        if own == ActivityKind::RUNTIME {
-            if selected::is_wanted(own, id) {
-                put_api(call, own, id, call.return_code as u32);
-            }
-            return;
-        }
-        let (status, driver) = (
-            cuda::status(call.return_code),
-            id_in(CallbackDomain::DRIVER_API),
-        );
-        let choice = driver.and_then(|id| selected::choice(own, id));
-        match driver.filter(|_| choice == Some(true)) {
-            // A program that has asked for a function of the driver gets it under that id.
-            Some(id) => put_api(call, own, id, status),
-            None if choice.is_none() && selected::is_wanted(own, id) => {
-                put_api(call, own, id, call.return_code as u32);
-            }
-            None => {}
-        }
-        if let Some(id) = id_in(CallbackDomain::RUNTIME_API)
-            && selected::is_wanted(ActivityKind::RUNTIME, id)
-        {
-            put_api(call, ActivityKind::RUNTIME, id, status);
-        }
+        put_calls(call, arguments);
+        self.order.called(call.correlation);
     }
 
-    /// The number of an agent's device; of no agent the number that stands for none.
-    fn device(&mut self, agent: AgentId) -> u32 {
-        if let Some(known) = self.devices.get(&agent) {
-            return *known;
-        }
-        let Ok(device) = objects::device_of(agent) else {
-            return INVALID;
-        };
-        self.devices.insert(agent, device);
-        device
-    }
-
-    fn kernel(&mut self, kernel: &KernelDispatch, times: WorkTimes) {
-        let child = self.children.remove(&kernel.work.id);
-        let kind = [ActivityKind::CONCURRENT_KERNEL, ActivityKind::KERNEL];
+    fn kernel(&mut self, kernel: Joined<'_, KernelDispatch>, parent: Option<ChildKernel>) {
+        let kinds = [ActivityKind::CONCURRENT_KERNEL, ActivityKind::KERNEL];
         let context = kernel.work.context;
-        let Some(kind) = kind.into_iter().find(|kind| is_in(*kind, context)) else {
+        let Some(kind) = kinds.into_iter().find(|kind| is_in(*kind, context)) else {
             return;
         };
-        match child {
-            Some(child) if kind == ActivityKind::CONCURRENT_KERNEL => {
-                self.child(kernel, times, &child)
-            }
+        match parent {
+            Some(parent) if kind == ActivityKind::CONCURRENT_KERNEL => self.child(kernel, &parent),
             Some(_) => {}
-            None => self.dispatch(kind, kernel, times),
+            None => self.dispatch(kind, kernel),
         }
     }
 
-    fn dispatch(&mut self, kind: ActivityKind, kernel: &KernelDispatch, times: WorkTimes) {
-        let mut record = Kernel::blank();
-        let work = &kernel.work;
-        record.kind = kind.0;
-        record.cache_config = kernel.cache_requested & 0xf | kernel.cache_executed << 4;
-        record.shared_memory_config = kernel.local_memory_config;
-        record.registers_per_thread = kernel.registers.try_into().unwrap_or(u16::MAX);
-        (record.start, record.end) = (times.start.0, times.end.0);
-        record.completed = times.end.0;
-        record.device_id = self.device(work.agent);
-        record.context_id = work.context.0;
-        record.stream_id = stream_id(work.stream, work.queue);
-        let (grid, block) = (blocks(kernel), block(kernel));
-        [record.grid_x, record.grid_y, record.grid_z] = grid;
-        [record.block_x, record.block_y, record.block_z] = block;
-        record.static_shared_memory = signed(kernel.static_local_memory);
-        record.dynamic_shared_memory = signed(kernel.dynamic_local_memory);
-        record.local_memory_per_thread = kernel.private_memory;
-        record.local_memory_total = kernel.private_memory_total.try_into().unwrap_or(u32::MAX);
-        record.local_memory_total_v2 = kernel.private_memory_total;
-        record.correlation_id = correlation(work.correlation);
-        record.grid_id = kernel.grid_id;
-        record.name = name(kernel);
-        (record.queued, record.submitted) = latency(times);
-        record.launch_type = launch(kernel.launch);
-        record.is_shared_memory_carveout_requested = u8::from(kernel.carveout <= 100);
-        record.shared_memory_carveout_requested = match kernel.carveout {
-            percent @ 0..=100 => percent,
+    fn copy(&mut self, copy: Joined<'_, MemoryCopy>) {
+        if is_migration(&copy) {
+            self.migration(copy);
+            return;
+        }
+        let Some(transfer) = Transfer::of(&copy) else {
+            return;
+        };
+        // CUpti_ActivityMemcpyKind
+        let kind = match transfer.kind {
+            TransferKind(known @ 0..=10) => known,
             _ => 0,
         };
-        record.shared_memory_executed = kernel.executed_local_memory;
-        self.order.put(work.correlation, record);
-    }
-
-    fn child(&mut self, kernel: &KernelDispatch, times: WorkTimes, child: &ChildKernel) {
-        let mut record = CdpKernel::blank();
-        let work = &kernel.work;
-        record.cache_config = kernel.cache_requested & 0xf | kernel.cache_executed << 4;
-        record.shared_memory_config = kernel.local_memory_config;
-        record.registers_per_thread = kernel.registers.try_into().unwrap_or(u16::MAX);
-        (record.start, record.end) = (times.start.0, times.end.0);
-        record.completed = times.end.0;
-        record.device_id = self.device(work.agent);
-        record.context_id = work.context.0;
-        record.stream_id = stream_id(work.stream, work.queue);
-        let (grid, block) = (blocks(kernel), block(kernel));
-        [record.grid_x, record.grid_y, record.grid_z] = grid;
-        [record.block_x, record.block_y, record.block_z] = block;
-        record.static_shared_memory = signed(kernel.static_local_memory);
-        record.dynamic_shared_memory = signed(kernel.dynamic_local_memory);
-        record.local_memory_per_thread = kernel.private_memory;
-        record.local_memory_total = kernel.private_memory_total.try_into().unwrap_or(u32::MAX);
-        record.correlation_id = correlation(work.correlation);
-        (record.grid_id, record.parent_grid_id) = (kernel.grid_id, child.parent_grid);
-        (record.queued, record.submitted) = (times.queued.0, times.submitted.0);
-        [
-            record.parent_block_x,
-            record.parent_block_y,
-            record.parent_block_z,
-        ] = child.parent_workgroup;
-        record.name = name(kernel);
-        self.order.put(work.correlation, record);
-    }
-
-    fn copy(&mut self, copy: &MemoryCopy, times: WorkTimes) {
-        let is_managed = |memory| memory == MemoryKind::MANAGED;
-        if !copy.work.correlation.is_some()
-            && is_managed(copy.source_memory)
-            && is_managed(copy.destination_memory)
-        {
-            self.migration(copy, times);
-            return;
-        }
-        let Some(kind) = copy_kind(copy.transfer) else {
-            return;
-        };
-        let work = &copy.work;
-        // CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC
-        let flags = u8::from(is_asynchronous(copy.header));
-        if copy.transfer == TransferKind::PEER_TO_PEER {
-            if !is_in(ActivityKind::MEMCPY2, work.context) {
-                return;
+        let (call, context) = (copy.work.correlation, copy.work.context);
+        if transfer.kind == TransferKind::PEER_TO_PEER {
+            if is_in(ActivityKind::MEMCPY2, context) {
+                let record = of_copy!(Memcpy2, self.device(copy.work.agent), copy, kind, {
+                    src_device_id: self.device(copy.source_agent),
+                    dst_device_id: self.device(copy.destination_agent),
+                    src_context_id: copy.source_context.0,
+                    dst_context_id: copy.destination_context.0,
+                });
+                self.order.put(call, record);
             }
-            let mut record = record::Memcpy2::blank();
-            (record.copy_kind, record.flags) = (kind, flags);
-            record.src_kind = copy.source_memory.0;
-            record.dst_kind = copy.destination_memory.0;
-            record.bytes = copy.bytes;
-            (record.start, record.end) = (times.start.0, times.end.0);
-            record.device_id = self.device(work.agent);
-            record.context_id = work.context.0;
-            record.stream_id = stream_id(work.stream, work.queue);
-            record.src_device_id = self.device(copy.source_agent);
-            record.dst_device_id = self.device(copy.destination_agent);
-            record.src_context_id = copy.source_context.0;
-            record.dst_context_id = copy.destination_context.0;
-            record.correlation_id = correlation(work.correlation);
-            self.order.put(work.correlation, record);
-        } else if is_in(ActivityKind::MEMCPY, work.context) {
-            let mut record = record::Memcpy::blank();
-            (record.copy_kind, record.flags) = (kind, flags);
-            record.src_kind = copy.source_memory.0;
-            record.dst_kind = copy.destination_memory.0;
-            record.bytes = copy.bytes;
-            (record.start, record.end) = (times.start.0, times.end.0);
-            record.device_id = self.device(work.agent);
-            record.context_id = work.context.0;
-            record.stream_id = stream_id(work.stream, work.queue);
-            record.correlation_id = correlation(work.correlation);
-            record.runtime_correlation_id = record.correlation_id;
-            record.copy_count = 1;
-            self.order.put(work.correlation, record);
+        } else if is_in(ActivityKind::MEMCPY, context) {
+            let record = of_copy!(Memcpy, self.device(copy.work.agent), copy, kind, {
+                runtime_correlation_id: correlation(call),
+                copy_count: 1,
+            });
+            self.order.put(call, record);
         }
     }
 
-    /// Pages of managed memory have moved.
-    fn migration(&mut self, copy: &MemoryCopy, times: WorkTimes) {
-        if !is_anywhere(ActivityKind::UNIFIED_MEMORY_COUNTER) {
-            return;
+    fn fill(&mut self, fill: Joined<'_, MemorySet>) {
+        if is_in(ActivityKind::MEMSET, fill.work.context) {
+            let record = of_work!(Memset, self.device(fill.work.agent), fill, {
+                value: fill.value,
+                bytes: fill.bytes,
+                // CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC
+                flags: fill.is_asynchronous().into(),
+                memory_kind: fill.memory.0.into(),
+            });
+            self.order.put(fill.work.correlation, record);
         }
-        // CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD, _DTOH, _DTOD
-        let kind = match copy.transfer {
-            TransferKind::HOST_TO_DEVICE => 1,
-            TransferKind::DEVICE_TO_HOST => 2,
-            _ => 8,
-        };
-        let (source, destination) = (copy.source_agent, copy.destination_agent);
-        if !unified::is_enabled(kind, [source, destination]) {
-            return;
-        }
-        let mut record = record::UnifiedMemoryCounter::blank();
-        record.counter_kind = kind;
-        record.value = copy.bytes;
-        (record.start, record.end) = (times.start.0, times.end.0);
-        record.address = copy.source_address;
-        (record.src_id, record.dst_id) = (self.device(source), self.device(destination));
-        record.stream_id = stream_id(copy.work.stream, copy.work.queue);
-        record.process_id = std::process::id();
-        // Pages move since somebody accesses them: CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_COHERENCE
-        record.flags = 2;
-        sink::put(&record);
     }
 
-    fn set(&mut self, set: &MemorySet, times: WorkTimes) {
-        if !is_in(ActivityKind::MEMSET, set.work.context) {
-            return;
-        }
-        let work = &set.work;
-        let mut record = record::Memset::blank();
-        (record.value, record.bytes) = (set.value, set.bytes);
-        (record.start, record.end) = (times.start.0, times.end.0);
-        record.device_id = self.device(work.agent);
-        record.context_id = work.context.0;
-        record.stream_id = stream_id(work.stream, work.queue);
-        record.correlation_id = correlation(work.correlation);
-        // CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC
-        record.flags = u16::from(is_asynchronous(set.header));
-        record.memory_kind = set.memory.0.into();
-        self.order.put(work.correlation, record);
-    }
-
-    fn counter(&mut self, counter: &UnifiedMemoryCounter) {
+    fn managed_memory(&mut self, counter: &UnifiedMemoryCounter) {
         if !is_anywhere(ActivityKind::UNIFIED_MEMORY_COUNTER) {
             return;
         }
@@ -375,7 +155,7 @@ impl Translator {
         sink::put(&record);
     }
 
-    /// A wait of the host, or a marker in a queue, which is an event.
+    /// A marker in a queue is an event.
     fn wait(&mut self, one: &Synchronization) {
         let work: &WorkHeader = &one.work;
         let stream = stream_id(work.stream, work.queue);
@@ -406,6 +186,126 @@ impl Translator {
             }
             _ => {}
         }
+    }
+
+    fn allocation(&mut self, one: &Allocation) {
+        self.memory(one);
+        if is_in(ActivityKind::MEMORY, one.context) {
+            self.allocations.add(one);
+        }
+    }
+
+    fn external(&mut self, external: &ExternalCorrelation) {
+        let is_known = (1..=5).contains(&external.kind.0);
+        if !is_anywhere(ActivityKind::EXTERNAL_CORRELATION) || !is_known {
+            return;
+        }
+        let mut record = record::ExternalCorrelation::blank();
+        record.external_kind = external.kind.0;
+        record.external_id = external.external.0;
+        record.correlation_id = correlation(external.correlation);
+        sink::put(&record);
+    }
+
+    fn overhead(&mut self, overhead: &Overhead) {
+        put_overhead(overhead);
+        self.compilation(overhead);
+    }
+
+    fn marker(&mut self, marker: &Marker) {
+        self.markers.put(marker);
+    }
+
+    fn environment(&mut self, reading: &Environment) {
+        if is_anywhere(ActivityKind::ENVIRONMENT) {
+            self.environments.add(reading);
+        }
+    }
+
+    fn preemption(&mut self, one: &Preemption) {
+        if !is_anywhere(ActivityKind::PREEMPTION) {
+            return;
+        }
+        let mut record = record::Preemption::blank();
+        record.preemption_kind = one.what.0.into();
+        record.timestamp = one.time.0;
+        record.grid_id = one.grid;
+        [record.block_x, record.block_y, record.block_z] = one.workgroup;
+        sink::put(&record);
+    }
+}
+
+impl Translator {
+    /// The number of an agent's device; of no agent the number that stands for none.
+    fn device(&mut self, agent: AgentId) -> u32 {
+        if let Some(known) = self.devices.get(&agent) {
+            return *known;
+        }
+        let Ok(device) = objects::device_of(agent) else {
+            return INVALID;
+        };
+        self.devices.insert(agent, device);
+        device
+    }
+
+    fn dispatch(&mut self, kind: ActivityKind, kernel: Joined<'_, KernelDispatch>) {
+        let (queued, submitted) = latency(kernel.times);
+        let record = of_kernel!(Kernel, self.device(kernel.work.agent), kernel, {
+            kind: kind.0,
+            priority: objects::priority(kernel.work.stream),
+            local_memory_total_v2: kernel.private_memory_total,
+            queued: queued,
+            submitted: submitted,
+            launch_type: launch(kernel.launch),
+            is_shared_memory_carveout_requested: (kernel.carveout <= 100).into(),
+            shared_memory_carveout_requested: match kernel.carveout {
+                percent @ 0..=100 => percent,
+                _ => 0,
+            },
+            shared_memory_executed: kernel.executed_local_memory,
+        });
+        self.order.put(kernel.work.correlation, record);
+    }
+
+    fn child(&mut self, kernel: Joined<'_, KernelDispatch>, parent: &ChildKernel) {
+        let [parent_block_x, parent_block_y, parent_block_z] = parent.parent_workgroup;
+        let record = of_kernel!(CdpKernel, self.device(kernel.work.agent), kernel, {
+            parent_grid_id: parent.parent_grid,
+            queued: kernel.times.queued.0,
+            submitted: kernel.times.submitted.0,
+            parent_block_x: parent_block_x,
+            parent_block_y: parent_block_y,
+            parent_block_z: parent_block_z,
+        });
+        self.order.put(kernel.work.correlation, record);
+    }
+
+    /// Pages of managed memory have moved.
+    fn migration(&mut self, copy: Joined<'_, MemoryCopy>) {
+        if !is_anywhere(ActivityKind::UNIFIED_MEMORY_COUNTER) {
+            return;
+        }
+        // CUPTI_ACTIVITY_UNIFIED_MEMORY_COUNTER_KIND_BYTES_TRANSFER_HTOD, _DTOH, _DTOD
+        let kind = match copy.transfer {
+            TransferKind::HOST_TO_DEVICE => 1,
+            TransferKind::DEVICE_TO_HOST => 2,
+            _ => 8,
+        };
+        let (source, destination) = (copy.source_agent, copy.destination_agent);
+        if !unified::is_enabled(kind, [source, destination]) {
+            return;
+        }
+        let mut record = record::UnifiedMemoryCounter::blank();
+        record.counter_kind = kind;
+        record.value = copy.bytes;
+        (record.start, record.end) = (copy.times.start.0, copy.times.end.0);
+        record.address = copy.source_address;
+        (record.src_id, record.dst_id) = (self.device(source), self.device(destination));
+        record.stream_id = stream_id(copy.work.stream, copy.work.queue);
+        record.process_id = std::process::id();
+        // Pages move since somebody accesses them: CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_COHERENCE
+        record.flags = 2;
+        sink::put(&record);
     }
 
     /// An allocation or a release, each a record of its own.
@@ -460,44 +360,18 @@ impl Translator {
     }
 }
 
-/// The times of work; none where the record has none.
-fn times(record: RecordRef<'_>) -> WorkTimes {
-    WorkTimes::of(record).unwrap_or_default()
-}
-
 /// When a kernel was queued and submitted, if that is wanted.
 fn latency(times: WorkTimes) -> (u64, u64) {
     if LATENCY.load(Ordering::Relaxed) {
         (times.queued.0, times.submitted.0)
     } else {
-        (Nanos(0).0, 0)
+        (0, 0)
     }
 }
 
-fn is_asynchronous(header: Header) -> bool {
-    header.flags & gputrail_record::flags::ASYNCHRONOUS != 0
-}
-
-fn signed(number: u32) -> i32 {
+/// A number that CUPTI has as an `int`.
+fn signed(number: impl TryInto<i32>) -> i32 {
     number.try_into().unwrap_or(i32::MAX)
-}
-
-fn name(kernel: &KernelDispatch) -> *const c_char {
-    text::of_kernel(kernel.kernel)
-}
-
-/// The size of a workgroup; 1 where the runtime chose it and does not tell.
-fn block(kernel: &KernelDispatch) -> [i32; 3] {
-    kernel.workgroup.map(|size| signed(size.max(1)))
-}
-
-/// The number of workgroups.
-fn blocks(kernel: &KernelDispatch) -> [i32; 3] {
-    core::array::from_fn(|axis| {
-        let size = u64::from(kernel.workgroup[axis].max(1));
-        let count = kernel.grid[axis].div_ceil(size);
-        count.try_into().unwrap_or(i32::MAX)
-    })
 }
 
 /// `CUpti_ActivityLaunchType`: other ways are regular.
@@ -508,15 +382,44 @@ fn launch(launch: LaunchType) -> u8 {
     }
 }
 
-/// `CUpti_ActivityMemcpyKind`. Memory that is mapped is a copy to the host, and one from it when the map ends.
-fn copy_kind(transfer: TransferKind) -> Option<u8> {
-    Some(match transfer {
-        TransferKind::MAP => TransferKind::DEVICE_TO_HOST.0,
-        TransferKind::UNMAP => TransferKind::HOST_TO_DEVICE.0,
-        TransferKind::FREE => return None,
-        TransferKind(known @ 0..=10) => known,
-        _ => 0,
-    })
+/// Calls of OpenCL are the driver's, under gputrail's ids, and the runtime's, where it has a function that does the same. Those of
+/// the simulated GPU's runtime are the runtime's, under gputrail's ids.
+fn put_calls(call: &Api, arguments: Option<&Arguments>) {
+    let own = match call.operation.domain {
+        Domain::OPENCL => ActivityKind::DRIVER,
+        Domain::SIM => ActivityKind::RUNTIME,
+        _ => return,
+    };
+    // The id of the call in an API of CUDA, if it has one.
+    let id_in = |domain| {
+        let shown = cuda::shown(domain, call.operation)?;
+        Some(shown.number(arguments))
+    };
+    let id = domain::FIRST + u32::from(call.operation.number);
+    if own == ActivityKind::RUNTIME {
+        if selected::is_wanted(own, id) {
+            put_api(call, own, id, call.return_code as u32);
+        }
+        return;
+    }
+    let (status, driver) = (
+        cuda::status(call.return_code),
+        id_in(CallbackDomain::DRIVER_API),
+    );
+    let choice = driver.and_then(|id| selected::choice(own, id));
+    match driver.filter(|_| choice == Some(true)) {
+        // A program that has asked for a function of the driver gets it under that id.
+        Some(id) => put_api(call, own, id, status),
+        None if choice.is_none() && selected::is_wanted(own, id) => {
+            put_api(call, own, id, call.return_code as u32);
+        }
+        None => {}
+    }
+    if let Some(id) = id_in(CallbackDomain::RUNTIME_API)
+        && selected::is_wanted(ActivityKind::RUNTIME, id)
+    {
+        put_api(call, ActivityKind::RUNTIME, id, status);
+    }
 }
 
 /// The record of a call under one id.
@@ -528,18 +431,6 @@ fn put_api(call: &Api, kind: ActivityKind, cbid: u32, status: u32) {
     record.thread_id = call.thread.0;
     record.correlation_id = correlation(call.correlation);
     record.return_value = status;
-    sink::put(&record);
-}
-
-fn put_external(external: &ExternalCorrelation) {
-    let is_known = (1..=5).contains(&external.kind.0);
-    if !is_anywhere(ActivityKind::EXTERNAL_CORRELATION) || !is_known {
-        return;
-    }
-    let mut record = record::ExternalCorrelation::blank();
-    record.external_kind = external.kind.0;
-    record.external_id = external.external.0;
-    record.correlation_id = correlation(external.correlation);
     sink::put(&record);
 }
 
@@ -558,17 +449,5 @@ fn put_overhead(overhead: &Overhead) {
     record.object_kind = object::THREAD;
     record.object_id = [std::process::id(), overhead.thread.0, 0];
     (record.start, record.end) = (overhead.start.0, overhead.end.0);
-    sink::put(&record);
-}
-
-fn put_preemption(one: &Preemption) {
-    if !is_anywhere(ActivityKind::PREEMPTION) {
-        return;
-    }
-    let mut record = record::Preemption::blank();
-    record.preemption_kind = one.what.0.into();
-    record.timestamp = one.time.0;
-    record.grid_id = one.grid;
-    [record.block_x, record.block_y, record.block_z] = one.workgroup;
     sink::put(&record);
 }

@@ -5,12 +5,12 @@
 use super::document;
 use crate::objects::{self, CUdevice};
 use crate::result::{Answer, CUptiResult};
+use gputrail_abi::counting::counters;
 use gputrail_abi::lock;
 use gputrail_record::{AgentId, CounterUsage};
-use gputrail_tool::Status;
-use gputrail_tool::counting::{Counter, counters, metric_parts};
+use gputrail_tool::counting::{Counter, metric_parts};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// A block of a device that counts.
 #[derive(Debug)]
@@ -142,26 +142,19 @@ struct Families {
     by_agent: HashMap<AgentId, Arc<Family>>,
 }
 
-static FAMILIES: Mutex<Option<Families>> = Mutex::new(None);
+static FAMILIES: LazyLock<Mutex<Families>> = LazyLock::new(Mutex::default);
 
 /// What an agent counts.
 pub fn of_agent(agent: AgentId) -> Answer<Arc<Family>> {
-    let known = |families: &Option<Families>| families.as_ref()?.by_agent.get(&agent).cloned();
-    if let Some(known) = known(&lock(&FAMILIES)) {
-        return Ok(known);
+    if let Some(known) = lock(&FAMILIES).by_agent.get(&agent) {
+        return Ok(known.clone());
     }
     // Outside of the lock, since they call the library.
     document::add();
-    let counters = match counters(agent) {
-        Ok(counters) => counters,
-        Err(error) if error.status == Status::NO_SUCH_AGENT => Vec::new(),
-        Err(error) => return Err(error.into()),
-    };
-    let made = Family::new(0, agent, counters);
+    let made = Family::new(0, agent, counters(agent)?);
     let mut families = lock(&FAMILIES);
-    let families = families.get_or_insert_default();
-    let same = families.all.iter();
-    let same = same.clone().find(|one| one.counters == made.counters);
+    let mut same = families.all.iter();
+    let same = same.find(|one| one.counters == made.counters);
     let family = match same {
         Some(same) => same.clone(),
         None => {
@@ -187,19 +180,24 @@ pub fn of_device(device: CUdevice) -> Answer<Arc<Family>> {
 }
 
 /// What all devices count.
-pub fn all() -> Answer<Vec<Arc<Family>>> {
+fn all() -> Answer<Vec<Arc<Family>>> {
     for agent in objects::any_agents()? {
         of_agent(agent)?;
     }
-    Ok(lock(&FAMILIES)
-        .as_ref()
-        .map_or(Vec::new(), |families| families.all.clone()))
+    Ok(lock(&FAMILIES).all.clone())
+}
+
+/// The ids of domains, events or metrics of all devices: `count` of each family.
+pub fn all_ids(count: impl Fn(&Family) -> usize) -> Answer<Vec<u32>> {
+    let all = all()?;
+    let ids = all.iter().flat_map(|family| family.ids(count(family)));
+    Ok(ids.collect())
 }
 
 /// The family and the place that an id stands for, if that is below `count` of them.
 fn found(id: u32, count: impl Fn(&Family) -> usize) -> Option<(Arc<Family>, usize)> {
     let (number, place) = ((id / MOST) as usize, (id % MOST).checked_sub(1)? as usize);
-    let family = lock(&FAMILIES).as_ref()?.all.get(number)?.clone();
+    let family = lock(&FAMILIES).all.get(number)?.clone();
     (place < count(&family)).then_some((family, place))
 }
 

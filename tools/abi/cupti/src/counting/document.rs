@@ -1,9 +1,7 @@
 //! Metrics by the names of CUPTI's document (tables 1 to 4), beside those that gputrail has: their definitions, and the kinds of their values.
 //! Instructions of waves stand for those of warps, TCC for the cache at the second level, EA for the memory of the device.
 
-use gputrail_tool::counting;
-use std::io::Write;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use gputrail_abi::counting::define;
 use std::sync::Once;
 
 /// The definitions, as ROCProfiler's files have them.
@@ -14,22 +12,8 @@ pub fn add() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // Without them, devices have the other metrics.
-        let _ = in_memory().map(|file| {
-            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-            counting::add(&path)
-        });
+        let _ = define(DEFINITIONS);
     });
-}
-
-/// The definitions as a file: gputrail reads files.
-fn in_memory() -> Option<OwnedFd> {
-    // SAFETY: a text that ends with a 0.
-    let file = unsafe { libc::memfd_create(c"cupti-metrics.xml".as_ptr(), libc::MFD_CLOEXEC) };
-    // SAFETY: a descriptor that nobody else has, if it is one.
-    let file = (file >= 0).then(|| unsafe { OwnedFd::from_raw_fd(file) })?;
-    let mut file = std::fs::File::from(file);
-    file.write_all(DEFINITIONS.as_bytes()).ok()?;
-    Some(file.into())
 }
 
 /// The kind of a metric's values (`CUpti_MetricValueKind`).

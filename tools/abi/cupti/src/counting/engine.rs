@@ -1,137 +1,71 @@
-//! What counts the events of enabled groups.
+//! The counting of the events of enabled groups.
 //!
 //! One context of gputrail counts on all devices. For groups of a context, it asks for the counters of each
 //! kernel, and the answer is what the enabled groups of the kernel's context need. For groups of a device that count all the time it
 //! reads the device at a period that ends when a group is read.
 
-use super::groups::{EventGroup, Group, Mode, Table, table};
+use super::groups::{ChosenSets, EventGroup, Group, Mode, Table, table};
 use crate::result::{Answer, CUptiResult};
+use gputrail_abi::counting::{CounterSetHandle, Counts, Engine, Way, Ways, instance, name_of};
 use gputrail_abi::lock;
-use gputrail_record::{
-    ALL_INSTANCES, AgentId, ContextId, CounterInvalid, CounterValue, KernelDispatch, Kind, Nanos,
-    StringId,
-};
-use gputrail_tool::counting::{CounterSet, CountingMode};
-use gputrail_tool::{self as tool, Buffer, BufferOptions, Context, RecordFormat, Status};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use gputrail_record::{AgentId, ContextId, CounterInvalid, CounterValue, KernelDispatch};
+use gputrail_tool::counting::CounterSet;
+use gputrail_tool::{self as tool, Status};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The longest period that devices are read at: one hour.
-const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
+/// The groups as those for whom gputrail counts.
+#[derive(Clone)]
+struct Groups;
 
-/// How a device is counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Way {
-    /// What is chosen for each kernel.
-    Kernels,
-    /// These counters, all the time.
-    Always(Vec<&'static str>),
-}
+impl Counts for Groups {
+    fn choose(&self, agent: AgentId, kernel: &KernelDispatch) -> Option<CounterSetHandle> {
+        let mut table = table();
+        let work = &kernel.work;
+        let set = table.chosen.get(&(agent, work.context))?.handle();
+        let calls = &mut table.calls;
+        calls.entry(work.correlation).or_insert((work.context, 0)).1 += 1;
+        Some(set)
+    }
 
-impl Way {
-    /// Whether a device that is counted in this way need not be changed for another one.
-    fn serves(&self, wanted: &Way) -> bool {
-        match (self, wanted) {
-            (Way::Kernels, Way::Kernels) => true,
-            (Way::Always(own), Way::Always(wanted)) => wanted.iter().all(|one| own.contains(one)),
-            _ => false,
+    // In the place of those of the kernel before, or in the continuous mode beside them.
+    fn kernel(&self, values: &[CounterValue]) {
+        let Some(first) = values.first() else {
+            return;
+        };
+        let mut table = table();
+        let Some(context) = table.ended(first.correlation) else {
+            return;
+        };
+        let mode = table.manner(context).mode;
+        let of = |group: &&mut Group| {
+            group.is_enabled
+                && group.context == context
+                && group.agent == first.agent
+                && !group.is_of_device(mode)
+        };
+        if mode == Mode::Kernel {
+            table.groups.values_mut().filter(of).for_each(Group::clear);
         }
+        for value in values {
+            count(value, table.groups.values_mut().filter(of));
+        }
+    }
+
+    fn period(&self, value: &CounterValue) {
+        let mut table = table();
+        let table = &mut *table;
+        let manners = &table.manners;
+        let counts = |group: &&mut Group| {
+            let manner = manners.get(&group.context).copied().unwrap_or_default();
+            group.is_enabled && group.agent == value.agent && group.is_of_device(manner.mode)
+        };
+        count(value, table.groups.values_mut().filter(counts));
     }
 }
 
-type Ways = BTreeMap<AgentId, Way>;
-
-/// What counts, while anything does. It is locked during calls of gputrail's, and never by callbacks.
-struct Engine {
-    ways: Ways,
-    context: Context,
-}
-
-static ENGINE: Mutex<Option<Engine>> = Mutex::new(None);
-
-/// The buffer that values of periods go to. It lasts as long as the process: within callbacks buffers are not destroyed.
-fn buffer() -> Result<Arc<Buffer>, tool::Error> {
-    static BUFFER: Mutex<Option<Arc<Buffer>>> = Mutex::new(None);
-    let mut buffer = lock(&BUFFER);
-    if let Some(buffer) = &*buffer {
-        return Ok(buffer.clone());
-    }
-    let options = BufferOptions {
-        format: RecordFormat::Raw,
-        ..BufferOptions::default()
-    };
-    let new = Arc::new(Buffer::new(options, |batch| {
-        for record in batch.records() {
-            // Those of kernels have been counted.
-            if let Some(value) = record.get::<CounterValue>()
-                && !value.work.is_some()
-            {
-                count_period(value);
-            }
-        }
-    })?);
-    Ok(buffer.insert(new).clone())
-}
-
-impl Engine {
-    fn new(ways: &Ways) -> Result<Engine, tool::Error> {
-        let buffer = buffer()?;
-        let context = Context::new()?;
-        context.trace_to(&buffer, &[Kind::KERNEL_DISPATCH])?;
-        for (agent, way) in ways {
-            match way {
-                Way::Kernels => {
-                    let agent = *agent;
-                    let choose = move |dispatch: &KernelDispatch| {
-                        let mut table = table();
-                        let work = &dispatch.work;
-                        let set = table.chosen.get(&(agent, work.context))?.handle();
-                        let calls = &mut table.calls;
-                        calls.entry(work.correlation).or_insert((work.context, 0)).1 += 1;
-                        Some(set)
-                    };
-                    context.count_chosen(&buffer, agent, choose, count_kernel)?;
-                }
-                Way::Always(names) => {
-                    let mode = CountingMode::Device {
-                        period: LONGEST_PERIOD,
-                    };
-                    context.count_each_instance(&buffer, *agent, names, mode)?;
-                }
-            }
-        }
-        context.start()?;
-        Ok(Engine {
-            ways: ways.clone(),
-            context,
-        })
-    }
-
-    /// Has devices counted in these ways. The engine may count more.
-    fn change(engine: &mut Option<Engine>, ways: &Ways) -> Answer {
-        if let Some(engine) = engine {
-            let serves = |(agent, way)| {
-                let own: Option<&Way> = engine.ways.get(agent);
-                own.is_some_and(|own| own.serves(way))
-            };
-            if ways.iter().all(serves) {
-                return Ok(());
-            }
-            engine.context.stop().map_err(failed)?;
-        }
-        let before = engine.take().map(|engine| engine.ways.clone());
-        match Engine::new(ways) {
-            Ok(new) => {
-                *engine = Some(new);
-                Ok(())
-            }
-            Err(error) => {
-                *engine = before.and_then(|before| Engine::new(&before).ok());
-                Err(failed(error))
-            }
-        }
-    }
-}
+/// The engine. It is locked during calls of gputrail's, and never by callbacks.
+static ENGINE: Mutex<Engine<Groups>> = Mutex::new(Engine::new(Groups));
 
 /// The status for an error of counting.
 fn failed(error: tool::Error) -> CUptiResult {
@@ -144,69 +78,17 @@ fn failed(error: tool::Error) -> CUptiResult {
     }
 }
 
-/// The name of a counter in records.
-fn name_of(counter: StringId) -> Option<Arc<str>> {
-    static NAMES: Mutex<Option<HashMap<StringId, Arc<str>>>> = Mutex::new(None);
-    let mut names = lock(&NAMES);
-    let names = names.get_or_insert_default();
-    if let Some(known) = names.get(&counter) {
-        return Some(known.clone());
-    }
-    let name: Arc<str> = tool::string(counter)?.into();
-    names.insert(counter, name.clone());
-    Some(name)
-}
-
 /// Adds a value to groups.
 fn count<'g>(value: &CounterValue, groups: impl Iterator<Item = &'g mut Group>) {
     let Some(name) = name_of(value.counter) else {
         return;
     };
-    let instance = match value.instance {
-        ALL_INSTANCES => 0,
-        instance => instance as usize,
-    };
+    let instance = instance(value) as usize;
     let number = (value.invalid == CounterInvalid::NO).then_some(value.value);
     for group in groups {
         if let Some(event) = group.family.event_named(&name) {
             group.count(event, instance, number);
         }
-    }
-}
-
-/// Adds the value of a period of a device.
-fn count_period(value: &CounterValue) {
-    let mut table = table();
-    let table = &mut *table;
-    let manners = &table.manners;
-    let counts = |group: &&mut Group| {
-        let manner = manners.get(&group.context).copied().unwrap_or_default();
-        group.is_enabled && group.agent == value.agent && group.is_of_device(manner.mode)
-    };
-    count(value, table.groups.values_mut().filter(counts));
-}
-
-/// Takes the values of a kernel: in the place of those of the kernel before, or in the continuous mode beside them.
-fn count_kernel(values: &[CounterValue]) {
-    let Some(first) = values.first() else {
-        return;
-    };
-    let mut table = table();
-    let Some(context) = table.ended(first.correlation) else {
-        return;
-    };
-    let mode = table.manner(context).mode;
-    let of = |group: &&mut Group| {
-        group.is_enabled
-            && group.context == context
-            && group.agent == first.agent
-            && !group.is_of_device(mode)
-    };
-    if mode == Mode::Kernel {
-        table.groups.values_mut().filter(of).for_each(Group::clear);
-    }
-    for value in values {
-        count(value, table.groups.values_mut().filter(of));
     }
 }
 
@@ -268,27 +150,17 @@ impl Plan {
     }
 
     /// Has the engine count so, and returns the counters of each kernel. If they cannot be counted, the engine goes on.
-    fn apply(
-        &self,
-        engine: &mut Option<Engine>,
-    ) -> Answer<HashMap<(AgentId, ContextId), Arc<CounterSet>>> {
-        let before = engine.as_ref().map(|engine| engine.ways.clone());
-        Engine::change(engine, &self.ways)?;
+    fn apply(&self, engine: &mut Engine<Groups>) -> Answer<ChosenSets> {
+        let before = engine.ways();
+        engine.change(&self.ways).map_err(failed)?;
         // A device that is read at a period takes no counters of kernels: the sets come after the change.
-        let sets = self.sets();
-        if sets.is_err() {
-            match before {
-                Some(before) => {
-                    let _ = Engine::change(engine, &before);
-                }
-                None => *engine = None,
-            }
-        }
-        sets
+        self.sets().inspect_err(|_| {
+            let _ = engine.change(&before);
+        })
     }
 
     /// The counters of each kernel.
-    fn sets(&self) -> Answer<HashMap<(AgentId, ContextId), Arc<CounterSet>>> {
+    fn sets(&self) -> Answer<ChosenSets> {
         let mut sets = HashMap::new();
         for (of, names, is_replaying) in &self.kernels {
             let set = CounterSet::of_each_instance(of.0, names).map_err(failed)?;
@@ -299,6 +171,14 @@ impl Plan {
         }
         Ok(sets)
     }
+}
+
+/// Has kernels counted with these sets from now on.
+fn choose(mut table: MutexGuard<'_, Table>, sets: ChosenSets) {
+    let before = std::mem::replace(&mut table.chosen, sets);
+    drop(table);
+    // Outside of the lock: dropping sets calls the library.
+    drop(before);
 }
 
 /// Enables groups, whose values are 0 then.
@@ -316,19 +196,15 @@ pub fn enable(handles: &[EventGroup]) -> Answer {
     };
     let sets = plan.apply(&mut engine)?;
     // What was counted before is not theirs.
-    flush(&engine);
-    let before = {
-        let mut table = table();
-        for handle in handles {
-            if let Ok(group) = table.group(*handle) {
-                group.clear();
-                group.is_enabled = true;
-            }
+    let _ = engine.flush();
+    let mut table = table();
+    for handle in handles {
+        if let Ok(group) = table.group(*handle) {
+            group.clear();
+            group.is_enabled = true;
         }
-        std::mem::replace(&mut table.chosen, sets)
-    };
-    // Outside of the lock: dropping sets calls the library.
-    drop(before);
+    }
+    choose(table, sets);
     Ok(())
 }
 
@@ -341,10 +217,9 @@ pub fn disable(change: impl FnOnce(&mut Table) -> Answer) -> Answer {
         Plan::new(&table, |_, group| group.is_enabled)?
     };
     let sets = plan.sets()?;
-    let before = std::mem::replace(&mut table().chosen, sets);
-    drop(before);
+    choose(table(), sets);
     if plan.ways.is_empty() {
-        *engine = None;
+        engine.stop();
         table().calls.clear();
     }
     Ok(())
@@ -362,48 +237,28 @@ pub fn change(context: ContextId, change: impl FnOnce(&mut super::groups::Manner
         (before, Plan::new(&table, |_, group| group.is_enabled))
     };
     let changed = plan.and_then(|plan| plan.apply(&mut engine));
-    let mut table = table();
-    match changed {
-        Ok(sets) => {
-            let before = std::mem::replace(&mut table.chosen, sets);
-            drop(table);
-            drop(before);
-            Ok(())
-        }
-        Err(error) => {
-            table.manners.insert(context, before);
-            Err(error)
-        }
-    }
-}
-
-/// Ends the periods in progress, and takes their values. Within callbacks that is not possible.
-fn flush(engine: &Option<Engine>) {
-    let reads = |engine: &Engine| engine.ways.values().any(|way| *way != Way::Kernels);
-    if engine.as_ref().is_some_and(reads)
-        && let Ok(buffer) = buffer()
-    {
-        let _ = buffer.flush();
-    }
+    let sets = changed.inspect_err(|_| {
+        table().manners.insert(context, before);
+    })?;
+    choose(table(), sets);
+    Ok(())
 }
 
 /// Has groups that count all the time have what has been counted until now. Within a callback, they have what was counted
 /// until they were read last outside of one.
 pub fn catch_up() {
-    flush(&lock(&ENGINE));
+    let _ = lock(&ENGINE).flush();
 }
 
 /// Ends counting, and forgets all groups and how contexts count.
 pub fn finish() {
     let mut engine = lock(&ENGINE);
-    *engine = None;
+    engine.stop();
     let mut table = table();
-    let chosen = std::mem::take(&mut table.chosen);
     table.groups.clear();
     table.calls.clear();
     table.manners.clear();
-    drop(table);
-    drop(chosen);
+    choose(table, ChosenSets::new());
 }
 
 /// Whether the events of a context are set up to be counted: the program has chosen how, or has enabled some.

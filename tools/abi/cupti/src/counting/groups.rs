@@ -11,7 +11,7 @@ use gputrail_abi::lock;
 use gputrail_record::{AgentId, ContextId, CorrelationId};
 use gputrail_tool::counting::CounterSet;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 /// `CUpti_EventGroup`: the handle of a group, which no other group ever gets.
 pub type EventGroup = *mut c_void;
@@ -20,32 +20,23 @@ pub type EventGroup = *mut c_void;
 pub const INVALID: u64 = u64::MAX - 1;
 
 /// When the groups of a context count.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// All the time: values add up until they are read.
     Continuous,
     /// Each kernel of the context from 0.
+    #[default]
     Kernel,
 }
 
 /// How a context counts.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 pub struct Manner {
     pub mode: Mode,
     /// Whether a kernel runs as many times as its events need.
     pub is_replaying: bool,
     /// Whether the program has set the mode.
     pub was_set: bool,
-}
-
-impl Default for Manner {
-    fn default() -> Manner {
-        Manner {
-            mode: Mode::Kernel,
-            is_replaying: false,
-            was_set: false,
-        }
-    }
 }
 
 /// The extent of what a group counts (`CUpti_EventProfilingScope`).
@@ -155,43 +146,24 @@ impl Group {
     }
 }
 
+/// The counters of kernels, by their device and context.
+pub type ChosenSets = HashMap<(AgentId, ContextId), Arc<CounterSet>>;
+
 /// All groups, and how contexts count.
 #[derive(Default)]
 pub struct Table {
     pub groups: BTreeMap<usize, Group>,
     pub manners: HashMap<ContextId, Manner>,
-    /// What is counted of kernels, by their device and context.
-    pub chosen: HashMap<(AgentId, ContextId), Arc<CounterSet>>,
+    pub chosen: ChosenSets,
     /// The contexts of calls, with the number of their kernels that are being counted: values have the call alone.
     pub calls: HashMap<CorrelationId, (ContextId, u32)>,
     made: usize,
 }
 
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
-
-/// The locked table.
-pub struct Locked(MutexGuard<'static, Option<Table>>);
-
-impl std::ops::Deref for Locked {
-    type Target = Table;
-
-    fn deref(&self) -> &Table {
-        static NONE: std::sync::OnceLock<Table> = std::sync::OnceLock::new();
-        self.0
-            .as_ref()
-            .unwrap_or_else(|| NONE.get_or_init(Table::default))
-    }
-}
-
-impl std::ops::DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut Table {
-        self.0.get_or_insert_default()
-    }
-}
-
 /// Locks the table.
-pub fn table() -> Locked {
-    Locked(lock(&TABLE))
+pub fn table() -> MutexGuard<'static, Table> {
+    static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
+    lock(&TABLE)
 }
 
 impl Table {

@@ -1,40 +1,27 @@
 //! The program's function that is called after each run of a kernel that runs several times.
 
 use crate::load::callee;
-use crate::result::{Answer, CUptiResult};
-use core::ffi::{CStr, c_char, c_int, c_void};
-use gputrail_abi::{kept, lock};
-use gputrail_record::Domain;
-use gputrail_tool::{Callback, Context, Subscriber, operation};
+use crate::result::Answer;
+use core::ffi::{c_char, c_int, c_void};
+use gputrail_abi::{Watch, WithData, kept, lock};
+use gputrail_tool::events::kernel_dispatch;
 use std::sync::Mutex;
 
 /// `CUpti_KernelReplayUpdateFunc`.
 pub type UpdateFunction = unsafe extern "C-unwind" fn(*const c_char, c_int, *mut c_void);
 
-#[derive(Copy, Clone)]
-struct Told {
-    function: UpdateFunction,
-    data: *mut c_void,
-}
-
-// SAFETY: the program's own pointer, which only the program uses.
-unsafe impl Send for Told {}
-
-static TOLD: Mutex<Option<Told>> = Mutex::new(None);
+static TOLD: Mutex<Option<WithData<UpdateFunction>>> = Mutex::new(None);
 /// What calls the function, once it has been set.
-static WATCHING: Mutex<Option<(Subscriber, Context)>> = Mutex::new(None);
+static WATCHING: Mutex<Option<Watch>> = Mutex::new(None);
 
 /// Has the function called in the place of the one before.
 pub fn subscribe(function: Option<UpdateFunction>, data: *mut c_void) -> Answer {
-    *lock(&TOLD) = function.map(|function| Told { function, data });
+    *lock(&TOLD) = function.map(|function| WithData { function, data });
     let mut watching = lock(&WATCHING);
     if function.is_none() || watching.is_some() {
         return Ok(());
     }
-    let replay: &CStr = c"kernel replay";
-    let replay = operation(Domain::KERNEL_DISPATCH, replay).ok_or(CUptiResult::NOT_INITIALIZED)?;
-    let context = Context::new()?;
-    let subscriber = context.call_back(&[replay], |callback: Callback<'_>, _| {
+    let new = Watch::new(&[kernel_dispatch::REPLAY], |callback| {
         let told = *lock(&TOLD);
         if let Some(told) = told {
             let name = kept(&callback.kernel_name().unwrap_or_default());
@@ -48,7 +35,6 @@ pub fn subscribe(function: Option<UpdateFunction>, data: *mut c_void) -> Answer 
             .call(call);
         }
     })?;
-    context.start()?;
-    *watching = Some((subscriber, context));
+    *watching = Some(new);
     Ok(())
 }

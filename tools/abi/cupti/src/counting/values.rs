@@ -61,6 +61,46 @@ pub unsafe fn write_whole<T: Copy>(size: *mut usize, array: *mut T, all: &[T]) -
     unsafe { write_array(size, array, all.iter().copied()) }
 }
 
+/// Pairs of functions: the number of some ids, and the ids. A row has the names of the two, the arguments of both, and the ids.
+macro_rules! listed {
+    ($($(#[$what:meta])* $count:ident, $list:ident($($argument:ident: $type:ty)?) => $ids:expr;)*) => {$(
+        #[doc = concat!("The number of ids of [`", stringify!($list), "`].")]
+        ///
+        /// # Safety
+        ///
+        /// `count` is null or a place for a number.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $count($($argument: $type,)? count: *mut u32) -> CUptiResult {
+            with_gputrail(|| {
+                // SAFETY: `count` is null or a place for a number.
+                let place = unsafe { Place::new(count) }?;
+                let ids: Vec<u32> = $ids;
+                place.put(ids.len() as u32);
+                Ok(())
+            })
+        }
+
+        $(#[$what])*
+        ///
+        /// # Safety
+        ///
+        /// `size` is null or leads to a number; `ids` is null or leads to that many bytes.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $list(
+            $($argument: $type,)?
+            size: *mut usize,
+            ids: *mut u32,
+        ) -> CUptiResult {
+            with_gputrail(|| {
+                let all: Vec<u32> = $ids;
+                // SAFETY: `size` is null or leads to a number; `ids` is null or leads to that many bytes.
+                unsafe { write_array(size, ids, all) }
+            })
+        }
+    )*};
+}
+pub(crate) use listed;
+
 /// The elements of an array of `bytes` bytes.
 ///
 /// # Safety

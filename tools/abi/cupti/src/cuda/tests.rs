@@ -1,33 +1,18 @@
 //! The tables: what can be said of them without a runtime.
 
 use super::*;
-use functions::ALL;
+use gputrail_abi::functions::ambiguous;
 
 #[test]
 fn each_function_has_an_id_and_fits_into_the_parameters() {
-    for function in ALL {
-        let ids = [&DRIVER.ids, &RUNTIME.ids].map(|ids| ids.get(function.name));
-        assert!(ids.iter().flatten().count() == 1, "{}", function.name);
-        let mut end = 0_usize;
-        for parameter in function.parameters {
-            end = end.next_multiple_of(parameter.bytes) + parameter.bytes;
-        }
-        assert!(end <= 8 * WORDS, "{}: {end}", function.name);
-    }
-}
-
-#[test]
-fn each_row_has_a_value_for_each_parameter() {
-    for rows in [table::RUNTIME, table::DRIVER] {
-        for row in rows {
-            let parameters = row.shown.parameters;
-            assert_eq!(row.values.len(), parameters.len(), "{}", row.function);
-            let blocking = row.blocking.map(|(_, function)| function.parameters);
-            for (one, same) in blocking.unwrap_or_default().iter().zip(parameters) {
-                assert_eq!(one.bytes, same.bytes, "{}", row.function);
-            }
-            let twice = rows.iter().filter(|one| one.function == row.function);
-            assert_eq!(twice.count(), 1, "{}", row.function);
+    for (api, functions) in [(&DRIVER, functions::DRIVER), (&RUNTIME, functions::RUNTIME)] {
+        assert_eq!(ambiguous(functions), []);
+        for function in functions {
+            let name = function.name.to_str().unwrap();
+            assert!(api.names.values().any(|one| *one == name), "{name}");
+            let end = function.places().last();
+            let end = end.map_or(0, |(place, parameter)| place + parameter.of.bytes);
+            assert!(end <= 8 * WORDS, "{name}: {end}");
         }
     }
 }

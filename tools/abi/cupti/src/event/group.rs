@@ -2,7 +2,7 @@
 
 use crate::counting::catalogue;
 use crate::counting::engine;
-use crate::counting::groups::{EventGroup, Scope, of_context, table};
+use crate::counting::groups::{EventGroup, Group, Scope, of_context, table};
 use crate::counting::sets::{self, EventGroupSet, EventGroupSets};
 use crate::counting::values::{read_array, write_whole};
 use crate::objects::CUcontext;
@@ -32,6 +32,11 @@ pub unsafe extern "C" fn cuptiEventGroupCreate(
         place.put(table().create(id, agent, family));
         Ok(())
     })
+}
+
+/// Changes a group, which is disabled.
+fn on_disabled(group: EventGroup, change: impl FnOnce(&mut Group) -> Answer) -> CUptiResult {
+    with_gputrail(|| change(table().disabled(group)?))
 }
 
 /// Destroys a group, which is disabled.
@@ -150,9 +155,7 @@ pub unsafe extern "C" fn cuptiEventGroupSetAttribute(
 /// Adds an event to a group.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiEventGroupAddEvent(group: EventGroup, event: u32) -> CUptiResult {
-    with_gputrail(|| {
-        let mut table = table();
-        let group = table.disabled(group)?;
+    on_disabled(group, |group| {
         let (family, event) = catalogue::event(event)?;
         if family.is_same(&group.family) {
             group.add(event)
@@ -165,9 +168,7 @@ pub extern "C" fn cuptiEventGroupAddEvent(group: EventGroup, event: u32) -> CUpt
 /// Removes an event from a group.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiEventGroupRemoveEvent(group: EventGroup, event: u32) -> CUptiResult {
-    with_gputrail(|| {
-        let mut table = table();
-        let group = table.disabled(group)?;
+    on_disabled(group, |group| {
         let place = place_of(group, event)?;
         group.events.remove(place);
         group.clear();
@@ -176,7 +177,7 @@ pub extern "C" fn cuptiEventGroupRemoveEvent(group: EventGroup, event: u32) -> C
 }
 
 /// The place of an event in a group.
-fn place_of(group: &crate::counting::groups::Group, event: u32) -> Answer<usize> {
+fn place_of(group: &Group, event: u32) -> Answer<usize> {
     let (family, event) = catalogue::event(event)?;
     let place = group.events.iter().position(|own| *own == event);
     place
@@ -187,9 +188,7 @@ fn place_of(group: &crate::counting::groups::Group, event: u32) -> Answer<usize>
 /// Removes all events from a group.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiEventGroupRemoveAllEvents(group: EventGroup) -> CUptiResult {
-    with_gputrail(|| {
-        let mut table = table();
-        let group = table.disabled(group)?;
+    on_disabled(group, |group| {
         group.events.clear();
         group.clear();
         Ok(())
@@ -235,7 +234,7 @@ fn disable(groups: &[EventGroup]) -> Answer {
 fn take(
     group: EventGroup,
     flags: c_int,
-    room: impl FnOnce(&crate::counting::groups::Group) -> Answer<Vec<usize>>,
+    room: impl FnOnce(&Group) -> Answer<Vec<usize>>,
 ) -> Answer<Vec<Vec<u64>>> {
     /// `CUPTI_EVENT_READ_FLAG_NONE`
     const NO_FLAGS: c_int = 0;

@@ -5,9 +5,10 @@ use crate::load::callee;
 use crate::result::{Answer, CUptiResult};
 use crate::with_gputrail;
 use core::ffi::{c_char, c_void};
-use gputrail_abi::lock;
-use gputrail_record::{CodeObject, CodeObjectId, Domain, StringId};
-use gputrail_tool::{self as tool, Callback, Context, Subscriber};
+use gputrail_abi::{Watch, lock};
+use gputrail_record::{CodeObject, CodeObjectId, StringId};
+use gputrail_tool as tool;
+use gputrail_tool::events::resource;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::path::Path;
@@ -26,7 +27,7 @@ struct Cubins {
     /// The latest code object with a number.
     objects: HashMap<u64, CodeObjectId>,
     /// Is told of code objects that are loaded.
-    watching: Option<(Subscriber, Context)>,
+    watching: Option<Watch>,
 }
 
 static CUBINS: Mutex<Option<Cubins>> = Mutex::new(None);
@@ -40,10 +41,7 @@ pub fn watch() -> Answer {
     if cubins.watching.is_some() {
         return Ok(());
     }
-    let loaded = tool::operation(Domain::RESOURCE, c"code object loaded");
-    let loaded = loaded.ok_or(CUptiResult::NOT_INITIALIZED)?;
-    let context = Context::new()?;
-    let subscriber = context.call_back(&[loaded], |callback: Callback<'_>, _| {
+    let new = Watch::new(&[resource::CODE_OBJECT_LOADED], |callback| {
         if let Some(object) = callback.record::<CodeObject>()
             && !callback.code().is_empty()
         {
@@ -56,8 +54,7 @@ pub fn watch() -> Answer {
             }
         }
     })?;
-    context.start()?;
-    cubins.watching = Some((subscriber, context));
+    cubins.watching = Some(new);
     Ok(())
 }
 

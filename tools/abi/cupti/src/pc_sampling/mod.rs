@@ -8,7 +8,7 @@
 //! | `cuptiPCSamplingEnable`, `cuptiPCSamplingDisable` | of a context; the first without start and stop control begins to sample | `NOT_SUPPORTED`: the device cannot be sampled; `INVALID_OPERATION`: it is enabled, or is not |
 //! | `cuptiPCSamplingSetConfigurationAttribute`, `cuptiPCSamplingGetConfigurationAttribute` | each attribute has its own status, too; sizes of buffers and the sleep of a thread that is not there are kept and have no effect | `INVALID_OPERATION`; `INVALID_PARAMETER` |
 //! | `cuptiPCSamplingStart`, `cuptiPCSamplingStop` | with start and stop control; each span is a range | `INVALID_OPERATION` |
-//! | `cuptiPCSamplingGetData` | as many addresses as the place has; the rest with the next call | `INVALID_OPERATION` |
+//! | `cuptiPCSamplingGetData` | as many addresses as the place has; the rest with the next call. The last time for it is `CONTEXT_DESTROY_STARTING`: functions of `atexit` find no context of the simulated GPU any more | `INVALID_OPERATION` |
 //! | `cuptiPCSamplingGetNumStallReasons`, `cuptiPCSamplingGetStallReasons` | NVIDIA's names where it has one; `_not_issued` are the samples in which no instruction was issued | |
 //! | `cuptiGetCubinCrc`, `cuptiRegisterComputeCrcCallback` | the number of the bytes that `MODULE_LOADED` gives; of code whose bytes are not known, as of processors, a number of its own | |
 //! | `cuptiGetSassToSourceCorrelation` | of code that was loaded after the first function of this table was called | `INVALID_MODULE`: unknown code; `NOT_SUPPORTED`: it has no line |
@@ -17,7 +17,7 @@
 //!
 //! `pcOffset` counts from the begin of the code object, as in activity records. Kernels are not serialized: `KERNEL_SERIALIZED` gives
 //! each sample its kernel's correlation id. The period is 2 to the given number of cycles; of devices that are sampled by time (processors)
-//! the nearest of five levels: up to 9, 13, 17 and 21, and above. What has been counted when sampling stops or is disabled is put into the
+//! one of five levels: up to 9, 13, 17 and 21, and above. What has been counted when sampling stops or is disabled is put into the
 //! buffer of the configuration, if it has one.
 
 mod cubins;

@@ -329,3 +329,26 @@ impl Session {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_longer_period_is_never_a_shorter_one_of_a_device_that_is_sampled_by_time() {
+        let mut session = Session::new(AgentId(1));
+        assert!(session.period().is_none());
+        let levels = (5..=31).map(|exponent| {
+            session.exponent = exponent;
+            session.period().unwrap().level.0
+        });
+        let levels: Vec<u32> = levels.collect();
+        assert!(levels.is_sorted());
+        // Those that docs/apis.md names.
+        let of = |exponent: usize| levels[exponent - 5];
+        assert_eq!(
+            [9, 10, 13, 14, 17, 18, 21, 22].map(of),
+            [1, 2, 2, 3, 3, 4, 4, 5]
+        );
+    }
+}

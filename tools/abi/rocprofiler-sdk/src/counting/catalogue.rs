@@ -1,15 +1,15 @@
 //! The counters of agents: their ids, which last as long as the process, and the ids of their values.
 
 use super::failed;
+use crate::agents;
 use crate::result::Answer;
-use crate::{agents, known};
+use gputrail_abi::counting::counters;
 use gputrail_abi::lock;
 use gputrail_record as record;
 use gputrail_rocprofiler::{
     AgentId, CounterDimensionId, CounterId, CounterInstanceId, DIMENSION_INSTANCE, Status,
 };
-use gputrail_tool as tool;
-use gputrail_tool::counting::{Counter, counters};
+use gputrail_tool::counting::Counter;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -80,7 +80,7 @@ pub fn of_agent(agent: AgentId) -> Answer<Vec<&'static KnownCounter>> {
     if agent == agents::host() {
         return Err(Status::ERROR_AGENT_ARCH_NOT_SUPPORTED);
     }
-    of_device(known::agent(agent)?)
+    of_device(agents::of_id(agent)?)
 }
 
 /// The counters of gputrail's agent.
@@ -90,10 +90,7 @@ pub fn of_agent(agent: AgentId) -> Answer<Vec<&'static KnownCounter>> {
 /// `AGENT_ARCH_NOT_SUPPORTED` if it has none.
 pub fn of_device(device: record::AgentId) -> Answer<Vec<&'static KnownCounter>> {
     // Outside of the lock, since it calls the library.
-    let counters = match counters(device) {
-        Err(error) if error.status == tool::Status::NO_SUCH_AGENT => Vec::new(),
-        counters => counters.map_err(failed)?,
-    };
+    let counters = counters(device).map_err(failed)?;
     if counters.is_empty() {
         return Err(Status::ERROR_AGENT_ARCH_NOT_SUPPORTED);
     }

@@ -2,16 +2,14 @@
 
 use super::catalogue::{self, KnownCounter, found};
 use super::failed;
-use crate::place::{Place, array};
+use crate::agents;
+use crate::place::{array, place_of};
 use crate::result::{Answer, api};
-use crate::{agents, known};
-use gputrail_abi::lock;
+use gputrail_abi::Handles;
 use gputrail_record as record;
 use gputrail_rocprofiler::{AgentId, CounterConfigId, CounterId, Status};
 use gputrail_tool::counting::CounterSet;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A set of counters of an agent.
 pub struct Config {
@@ -25,7 +23,7 @@ pub struct Config {
     pub set: CounterSet,
 }
 
-static CONFIGS: Mutex<Option<HashMap<u64, Arc<Config>>>> = Mutex::new(None);
+static CONFIGS: Handles<Config> = Handles::new();
 
 /// The set with an id.
 ///
@@ -33,9 +31,8 @@ static CONFIGS: Mutex<Option<HashMap<u64, Arc<Config>>>> = Mutex::new(None);
 ///
 /// `CONFIG_NOT_FOUND`.
 pub fn config(id: CounterConfigId) -> Answer<Arc<Config>> {
-    let configs = lock(&CONFIGS);
-    let found = configs.as_ref().and_then(|all| all.get(&id.handle));
-    found.cloned().ok_or(Status::ERROR_CONFIG_NOT_FOUND)
+    let found = CONFIGS.get(id.handle as usize);
+    found.ok_or(Status::ERROR_CONFIG_NOT_FOUND)
 }
 
 impl Config {
@@ -43,7 +40,7 @@ impl Config {
         if agent == agents::host() {
             return Err(Status::ERROR_METRIC_NOT_VALID_FOR_AGENT);
         }
-        let device = known::agent(agent)?;
+        let device = agents::of_id(agent)?;
         // The agents that have a counter are known once their counters have been asked for.
         catalogue::of_device(device)?;
         let mut counters: Vec<&'static KnownCounter> = Vec::new();
@@ -94,18 +91,19 @@ pub unsafe extern "C" fn rocprofiler_create_counter_config(
     count: usize,
     config_id: *mut CounterConfigId,
 ) -> Status {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
     api(|| {
         // SAFETY: `config_id` is null or a place with an id.
-        let place = unsafe { Place::new(config_id) }?;
+        let place = unsafe { place_of(config_id) }?;
         // SAFETY: `counters` is null or leads to `count` ids, which the client leaves alone during the call.
         let ids = unsafe { array(counters.cast_const(), count) };
         // A set that is gone is none.
         let base = config(place.get()).ok();
         let new = Arc::new(Config::new(agent, ids, base)?);
-        let handle = NEXT.fetch_add(1, Ordering::Relaxed);
-        lock(&CONFIGS).get_or_insert_default().insert(handle, new);
-        place.put(CounterConfigId { handle });
+        let handle = Handles::<Config>::number();
+        CONFIGS.add(handle, new);
+        place.put(CounterConfigId {
+            handle: handle as u64,
+        });
         Ok(())
     })
 }
@@ -114,11 +112,7 @@ pub unsafe extern "C" fn rocprofiler_create_counter_config(
 #[unsafe(no_mangle)]
 pub extern "C" fn rocprofiler_destroy_counter_config(config: CounterConfigId) -> Status {
     api(|| {
-        let gone = lock(&CONFIGS)
-            .as_mut()
-            .and_then(|all| all.remove(&config.handle));
-        // Outside of the lock: dropping a set calls the library.
-        drop(gone);
+        drop(CONFIGS.remove(config.handle as usize));
         Ok(())
     })
 }

@@ -3,13 +3,11 @@
 use super::catalogue;
 use super::failed;
 use crate::agents;
-use crate::place::{Place, array};
+use crate::place::{array, place_of};
 use crate::result::{Answer, api};
 use core::ffi::c_char;
+use gputrail_abi::counting::define;
 use gputrail_rocprofiler::{AgentId, CounterId, Status};
-use gputrail_tool::counting::add;
-use std::io::Write;
-use std::os::fd::{AsRawFd, FromRawFd};
 
 /// A text of the client's.
 ///
@@ -20,23 +18,6 @@ unsafe fn given<'a>(text: *const c_char, length: usize) -> Answer<&'a str> {
     // SAFETY: `text` is null or leads to `length` bytes.
     let bytes = unsafe { array(text.cast::<u8>(), length) };
     std::str::from_utf8(bytes).map_err(|_| Status::ERROR_INVALID_ARGUMENT)
-}
-
-/// A file in memory with a definition, as ROCProfiler v1 writes it: the recorded program reads no YAML.
-fn definition(name: &str, expression: &str, description: &str) -> Answer<std::fs::File> {
-    // SAFETY: a text that ends with a 0.
-    let file = unsafe { libc::memfd_create(c"counter".as_ptr(), libc::MFD_CLOEXEC) };
-    if file < 0 {
-        return Err(Status::ERROR_OUT_OF_RESOURCES);
-    }
-    // SAFETY: a file that was opened above, which nobody else has.
-    let mut file = unsafe { std::fs::File::from_raw_fd(file) };
-    let text = format!(
-        "<global>\n<metric name=\"{name}\" descr=\"{description}\" expr=\"{expression}\"></metric>\n</global>\n"
-    );
-    let written = file.write_all(text.as_bytes());
-    written.map_err(|_| Status::ERROR_OUT_OF_RESOURCES)?;
-    Ok(file)
 }
 
 fn create(agent: AgentId, name: &str, expression: &str, description: &str) -> Answer<CounterId> {
@@ -55,8 +36,11 @@ fn create(agent: AgentId, name: &str, expression: &str, description: &str) -> An
         .chars()
         .map(|one| if is_of_file(one) { ' ' } else { one })
         .collect();
-    let file = definition(name, expression, &description)?;
-    let refused = add(&format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(failed)?;
+    // A definition of ROCProfiler v1: the recorded program reads no YAML.
+    let refused = define(&format!(
+        "<global>\n<metric name=\"{name}\" descr=\"{description}\" expr=\"{expression}\"></metric>\n</global>\n"
+    ));
+    let refused = refused.map_err(failed)?;
     if refused != 0 {
         return Err(Status::ERROR_AST_GENERATION_FAILED);
     }
@@ -89,7 +73,7 @@ pub unsafe extern "C" fn rocprofiler_create_counter(
 ) -> Status {
     api(|| {
         // SAFETY: `counter` is null or a place for an id.
-        let place = unsafe { Place::new(counter) }?;
+        let place = unsafe { place_of(counter) }?;
         // SAFETY: null or as long as it is said to be.
         let name = unsafe { given(name, name_length) }?;
         // SAFETY: null or as long as it is said to be.

@@ -21,41 +21,27 @@ use super::configs::{Config, config};
 use super::readings::Totals;
 use super::{dispatches, failed};
 use crate::context::{self, AgentService};
-use crate::place::Place;
+use crate::place::place_of;
 use crate::result::{Answer, api};
 use crate::{agents, buffer, load, sampling};
 use core::ffi::c_void;
-use gputrail_abi::lock;
-use gputrail_record::{self as record, CounterValue, Nanos};
+use gputrail_abi::counting::{Counts, Engine, Way};
+use gputrail_abi::{WithData, lock};
+use gputrail_record::CounterValue;
 use gputrail_rocprofiler::*;
-use gputrail_tool::counting::CountingMode;
-use gputrail_tool::{self as tool, BufferOptions, RecordFormat};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
-
-/// The longest period that agents are read at: one hour.
-const LONGEST_PERIOD: Nanos = Nanos(3_600_000_000_000);
 
 /// States of a context's counting.
 const STOPPED: u8 = 0;
 const CHANGING: u8 = 1;
 const STARTED: u8 = 2;
 
-/// A client's function, with its data.
-#[derive(Copy, Clone)]
-struct Chooser {
-    function: DeviceCountingCallback,
-    data: *mut c_void,
-}
-
-// SAFETY: the pointer is passed on to the client's function alone.
-unsafe impl Send for Chooser {}
-
 /// An agent of a context.
 struct CountedAgent {
     agent: AgentId,
-    chooser: Chooser,
+    chooser: WithData<DeviceCountingCallback>,
     buffer: Option<Arc<buffer::Buffer>>,
     /// Its set of counters, while the context is started or being started.
     config: Option<Arc<Config>>,
@@ -84,79 +70,31 @@ pub fn is_configured(context: ContextId) -> bool {
     of_context(context).is_some()
 }
 
-/// The names of counters, by agent.
-type Names = BTreeMap<record::AgentId, Vec<&'static str>>;
+/// The agents of contexts as those for whom gputrail counts.
+#[derive(Clone)]
+struct Agents;
 
-/// gputrail's context, while an agent is counted. It is locked during calls of gputrail's, and never by callbacks.
-struct Engine {
-    names: Names,
-    _context: tool::Context,
-}
-
-static ENGINE: Mutex<Option<Engine>> = Mutex::new(None);
-
-/// The buffer of all engines. It lasts as long as the process: within callbacks buffers are not destroyed.
-fn buffer() -> Result<Arc<tool::Buffer>, tool::Error> {
-    static BUFFER: Mutex<Option<Arc<tool::Buffer>>> = Mutex::new(None);
-    let mut buffer = lock(&BUFFER);
-    if let Some(buffer) = &*buffer {
-        return Ok(buffer.clone());
-    }
-    let options = BufferOptions {
-        format: RecordFormat::Raw,
-        ..BufferOptions::default()
-    };
-    let new = tool::Buffer::new(options, |batch| {
-        for record in batch.records() {
-            if let Some(value) = record.get::<CounterValue>() {
-                count(value);
-            }
-        }
-    })?;
-    Ok(buffer.insert(Arc::new(new)).clone())
-}
-
-/// Adds the value of a period to the agents that count it.
-fn count(value: &CounterValue) {
-    let devices = lock(&DEVICES).clone();
-    for device in devices {
-        for agent in lock(&device.agents).iter_mut() {
-            let config = agent.config.as_ref();
-            if config.is_some_and(|config| config.device == value.agent) {
-                agent.totals.add(value);
+impl Counts for Agents {
+    fn period(&self, value: &CounterValue) {
+        let devices = lock(&DEVICES).clone();
+        for device in devices {
+            for agent in lock(&device.agents).iter_mut() {
+                let config = agent.config.as_ref();
+                if config.is_some_and(|config| config.device == value.agent) {
+                    agent.totals.add(value);
+                }
             }
         }
     }
 }
 
-impl Engine {
-    fn new(names: &Names) -> Answer<Engine> {
-        let buffer = buffer().map_err(failed)?;
-        let context = tool::Context::new().map_err(failed)?;
-        let mode = CountingMode::Device {
-            period: LONGEST_PERIOD,
-        };
-        for (agent, names) in names {
-            let counted = context.count_each_instance(&buffer, *agent, names, mode);
-            counted.map_err(failed)?;
-        }
-        context.start().map_err(failed)?;
-        Ok(Engine {
-            names: names.clone(),
-            _context: context,
-        })
-    }
-}
-
-/// Ends the periods in progress, and takes their values.
-fn flush() -> Answer {
-    buffer().and_then(|buffer| buffer.flush()).map_err(failed)
-}
+/// The engine. It is locked during calls of gputrail's, and never by callbacks.
+static ENGINE: Mutex<Engine<Agents>> = Mutex::new(Engine::new(Agents));
 
 /// Counts what the started contexts need.
 fn update() -> Answer {
     let mut engine = lock(&ENGINE);
-    let mut names = Names::new();
+    let mut names = BTreeMap::<_, Vec<_>>::new();
     let devices = lock(&DEVICES).clone();
     for device in devices {
         for agent in lock(&device.agents).iter() {
@@ -166,19 +104,13 @@ fn update() -> Answer {
             }
         }
     }
-    if engine.as_ref().is_some_and(|engine| engine.names == names) {
-        return Ok(());
+    let of = |(agent, names)| (agent, Way::Always(names));
+    let ways = names.into_iter().map(of).collect();
+    if engine.ways() != ways {
+        // Periods begin anew: what is counted before a context is started is not its own.
+        engine.stop();
     }
-    if let Some(before) = engine.take() {
-        // Within callbacks what was counted since the sample before is lost.
-        let _ = flush();
-        drop(before);
-        let _ = flush();
-    }
-    if !names.is_empty() {
-        *engine = Some(Engine::new(&names)?);
-    }
-    Ok(())
+    engine.change(&ways).map_err(failed)
 }
 
 /// Sets what an agent counts: within its callback, while its context is being started.
@@ -201,7 +133,7 @@ unsafe extern "C" fn set_config(context: ContextId, id: CounterConfigId) -> Stat
 impl Devices {
     /// Calls the client for each agent.
     fn choose(&self) {
-        let choosers: Vec<(AgentId, Chooser)> = {
+        let choosers: Vec<(AgentId, WithData<DeviceCountingCallback>)> = {
             let mut agents = lock(&self.agents);
             let agents = agents.iter_mut();
             let begun = agents.map(|one| {
@@ -216,20 +148,20 @@ impl Devices {
         }
     }
 
+    /// The agents of which something is counted.
+    fn counted(&self) -> Vec<AgentId> {
+        let agents = lock(&self.agents);
+        let counted = agents.iter().filter(|one| one.config.is_some());
+        counted.map(|one| one.agent).collect()
+    }
+
     /// Whether an agent is counted by another context.
     fn is_elsewhere(&self) -> bool {
-        let own: Vec<AgentId> = {
-            let agents = lock(&self.agents);
-            let counted = agents.iter().filter(|one| one.config.is_some());
-            counted.map(|one| one.agent).collect()
-        };
+        let own = self.counted();
         let others = lock(&DEVICES).clone();
-        let mut others = others.iter().filter(|one| one.context != self.context);
-        others.any(|other| {
-            let agents = lock(&other.agents);
-            let mut counted = agents.iter().filter(|one| one.config.is_some());
-            counted.any(|one| own.contains(&one.agent))
-        })
+        let others = others.iter().filter(|one| one.context != self.context);
+        let mut elsewhere = others.flat_map(|other| other.counted());
+        elsewhere.any(|agent| own.contains(&agent))
     }
 
     fn forget(&self) {
@@ -304,10 +236,10 @@ pub unsafe extern "C" fn rocprofiler_configure_device_counting_service(
         if agent == agents::host() {
             return Err(Status::ERROR_AGENT_ARCH_NOT_SUPPORTED);
         }
-        agents::runtime_handle(agent)?;
+        agents::of_id(agent)?;
         let counted = CountedAgent {
             agent,
-            chooser: Chooser { function, data },
+            chooser: WithData { function, data },
             buffer,
             config: None,
             totals: Totals::default(),
@@ -342,10 +274,7 @@ fn sample(devices: &Devices, user_data: UserData) -> Answer<Vec<CounterRecord>> 
     if devices.state.load(Ordering::Acquire) != STARTED {
         return Err(Status::ERROR_CONTEXT_NOT_STARTED);
     }
-    let flushed = {
-        let _engine = lock(&ENGINE);
-        flush()
-    };
+    let flushed = lock(&ENGINE).flush().map_err(failed);
     let mut records = Vec::new();
     for agent in lock(&devices.agents).iter() {
         if let Some(config) = agent.config.as_ref().filter(|_| flushed.is_ok()) {
@@ -393,7 +322,7 @@ pub unsafe extern "C" fn rocprofiler_sample_device_counting_service(
             return Ok(());
         }
         // SAFETY: `count` is null or a place with a number.
-        let place = unsafe { Place::new(count) }?;
+        let place = unsafe { place_of(count) }?;
         if flags.0 & CounterFlag::ASYNC.0 != 0 {
             return Err(Status::ERROR_INVALID_ARGUMENT);
         }

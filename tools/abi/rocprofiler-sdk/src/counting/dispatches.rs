@@ -3,49 +3,38 @@
 //! The client is called on the thread that enqueues the kernel. The number of the dispatch is not known then, and is 0 there; in what
 //! is delivered it is that of the records of dispatches. A kernel of which no set is chosen is not counted, nor is one whose set is
 //! that of another agent. Values come when the kernel's times are known as well, on the thread that has learnt of its end: to the
-//! client's function, or to the buffer, the dispatch before its values. Values that could not be counted (`docs/counters.md` says
-//! why) are left out.
+//! client's function, or to the buffer, the dispatch before its values. Each value has the word that the client has chosen for the
+//! dispatch. Values that could not be counted (`docs/counters.md` says why) are left out.
 //!
 //! On processors, the enqueue of a kernel waits for the work before, and returns when a counted kernel has ended.
 
 use super::configs::{Config, config};
-use super::readings::{name_of, of_dispatch};
+use super::readings::of_dispatch;
 use super::{devices, failed};
 use crate::context::{self, AgentService, Context};
 use crate::payload::dispatch_info;
 use crate::result::{Answer, api};
-use crate::{buffer, sampling};
+use crate::{agents, buffer, sampling};
 use core::ffi::c_void;
-use gputrail_abi::lock;
+use gputrail_abi::counting::{CounterSetHandle, Counts, Engine};
+use gputrail_abi::{Watch, WithData, lock};
 use gputrail_record::{
-    AgentId as DeviceId, Completion, CorrelationId, CounterValue, KernelDispatch, Kind,
+    AgentId as DeviceId, Completion, CorrelationId, CounterValue, KernelDispatch,
     ThreadId as RecordThread, WorkId,
 };
 use gputrail_rocprofiler::*;
 use gputrail_tool::events::{kernel_dispatch, resource};
-use gputrail_tool::{self as tool, BufferOptions, Callback, RecordFormat, Subscriber, counting};
+use gputrail_tool::{self as tool, Callback, Subscriber};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
 /// The most kernels that wait for what may never come.
 const MOST_LOST: usize = 1024;
 
-/// A client's function, with its data.
-#[derive(Copy, Clone)]
-struct Client<F> {
-    function: F,
-    data: *mut c_void,
-}
-
-// SAFETY: the pointer is passed on to the client's function alone.
-unsafe impl<F: Send> Send for Client<F> {}
-// SAFETY: as above.
-unsafe impl<F: Sync> Sync for Client<F> {}
-
 /// The receiver of the values.
 enum Taker {
     Buffer(Arc<buffer::Buffer>),
-    Function(Client<DispatchCountingRecordCallback>),
+    Function(WithData<DispatchCountingRecordCallback>),
 }
 
 /// A kernel that is counted.
@@ -182,24 +171,42 @@ impl Flights {
     }
 }
 
-/// gputrail's contexts, while the client's is started.
-struct Engine {
-    /// Told of agents that gputrail has come to know.
-    _watch: (Subscriber, tool::Context),
-    counting: Option<tool::Context>,
-    buffer: Arc<tool::Buffer>,
-}
-
 /// The counting of a context.
 struct Dispatches {
     context: ContextId,
-    choose: Client<DispatchCountingCallback>,
+    choose: WithData<DispatchCountingCallback>,
     taker: Taker,
     flights: Mutex<Flights>,
     /// Told of kernels, with the external ids of the context.
     told: Mutex<Option<Subscriber>>,
-    engine: Mutex<Option<Engine>>,
-    own: Weak<Dispatches>,
+    /// Told of agents that gputrail has come to know, while the context is started.
+    watch: Mutex<Option<Watch>>,
+    engine: Mutex<Engine<Counting>>,
+    own: Counting,
+}
+
+/// The counting of a context as that for which gputrail counts.
+#[derive(Clone)]
+struct Counting(Weak<Dispatches>);
+
+impl Counts for Counting {
+    const IS_RESERVED: bool = true;
+
+    // An agent that cannot be counted may stand beside others that can.
+    fn is_left_out(reason: &tool::Error) -> bool {
+        reason.status != tool::Status::CONTEXT_CONFLICT
+    }
+
+    fn choose(&self, _: DeviceId, kernel: &KernelDispatch) -> Option<CounterSetHandle> {
+        let config = self.0.upgrade()?.choose(kernel)?;
+        Some(config.set.handle())
+    }
+
+    fn kernel(&self, values: &[CounterValue]) {
+        if let Some(this) = self.0.upgrade() {
+            this.counted(values);
+        }
+    }
 }
 
 /// The contexts that count dispatches.
@@ -216,7 +223,7 @@ pub fn is_configured(context: ContextId) -> bool {
 impl Dispatches {
     fn new(
         context: ContextId,
-        choose: Client<DispatchCountingCallback>,
+        choose: WithData<DispatchCountingCallback>,
         taker: Taker,
     ) -> Arc<Self> {
         Arc::new_cyclic(|own| Dispatches {
@@ -225,8 +232,9 @@ impl Dispatches {
             taker,
             flights: Mutex::default(),
             told: Mutex::default(),
-            engine: Mutex::default(),
-            own: own.clone(),
+            watch: Mutex::default(),
+            engine: Mutex::new(Engine::new(Counting(own.clone()))),
+            own: Counting(own.clone()),
         })
     }
 
@@ -235,7 +243,7 @@ impl Dispatches {
         let of = self.own.clone();
         let operations = [kernel_dispatch::ENQUEUE, kernel_dispatch::COMPLETE];
         let told = move |callback: Callback<'_>, _: &mut u64| {
-            let Some(this) = of.upgrade() else {
+            let Some(this) = of.0.upgrade() else {
                 return;
             };
             if callback.operation() == kernel_dispatch::COMPLETE {
@@ -271,7 +279,7 @@ impl Dispatches {
             dispatch_info: info,
         };
         let (mut chosen, mut user) = (CounterConfigId::default(), UserData::from(0));
-        let Client {
+        let WithData {
             function,
             data: own,
         } = self.choose;
@@ -301,13 +309,13 @@ impl Dispatches {
     fn give(&self, flight: Flight) {
         let (mut data, values) = (flight.data, flight.values.unwrap_or_default());
         let dispatch = data.dispatch_info.dispatch_id;
-        let mut records = of_dispatch(&flight.config, &values, dispatch);
+        let mut records = of_dispatch(&flight.config, &values, dispatch, flight.user);
         if data.end_timestamp < data.start_timestamp {
             data.end_timestamp = data.start_timestamp;
         }
         match &self.taker {
             Taker::Function(client) => {
-                let Client {
+                let WithData {
                     function,
                     data: own,
                 } = *client;
@@ -334,54 +342,29 @@ impl Dispatches {
         }
     }
 
+    /// A kernel has been counted.
+    fn counted(&self, values: &[CounterValue]) {
+        if let Some(first) = values.first() {
+            lock(&self.flights).counted(values);
+            self.deliver(first.work);
+        }
+    }
+
     /// Counts on all agents that gputrail knows.
-    fn count(&self, buffer: &tool::Buffer) -> Answer<tool::Context> {
-        let context = tool::Context::new().map_err(failed)?;
-        // Whether agents can be counted is known before they are.
-        context.reserve_counters().map_err(failed)?;
-        let traced = context.trace_to(buffer, &[Kind::KERNEL_DISPATCH]);
-        traced.map_err(failed)?;
-        for agent in counting::agents().map_err(failed)? {
-            match self.count_on(&context, buffer, agent) {
-                // An agent that cannot be counted may stand beside others that can.
-                Err(error) if error.status != tool::Status::CONTEXT_CONFLICT => {}
-                counted => counted.map_err(failed)?,
-            }
-        }
-        context.start().map_err(failed)?;
-        Ok(context)
+    fn count(&self) -> Answer {
+        lock(&self.engine).count_kernels().map_err(failed)
     }
 
-    fn count_on(
-        &self,
-        context: &tool::Context,
-        buffer: &tool::Buffer,
-        agent: DeviceId,
-    ) -> Result<(), tool::Error> {
-        let (choosing, counting) = (self.own.clone(), self.own.clone());
-        let choose = move |kernel: &KernelDispatch| {
-            let config = choosing.upgrade()?.choose(kernel)?;
-            Some(config.set.handle())
-        };
-        let counted = move |values: &[CounterValue]| {
-            if let (Some(this), Some(first)) = (counting.upgrade(), values.first()) {
-                // Names are looked up where no lock is held.
-                values.iter().for_each(|value| drop(name_of(value.counter)));
-                lock(&this.flights).counted(values);
-                this.deliver(first.work);
+    /// Counts on agents, too, that gputrail comes to know.
+    fn watch(&self) -> Answer {
+        let of = self.own.clone();
+        let watch = Watch::new(&[resource::AGENT_KNOWN], move |_| {
+            if let Some(this) = of.0.upgrade() {
+                let _ = this.count();
             }
-        };
-        context.count_chosen(buffer, agent, choose, counted)
-    }
-
-    /// Counts on an agent, too, that gputrail has come to know.
-    fn count_more(&self) {
-        let mut engine = lock(&self.engine);
-        if let Some(engine) = engine.as_mut() {
-            // One context counts at a time.
-            engine.counting = None;
-            engine.counting = self.count(&engine.buffer).ok();
-        }
+        });
+        *lock(&self.watch) = Some(watch.map_err(failed)?);
+        Ok(())
     }
 
     fn give_counted(&self) {
@@ -392,36 +375,19 @@ impl Dispatches {
 
 impl AgentService for Dispatches {
     fn start(&self) -> Answer {
-        let options = BufferOptions {
-            format: RecordFormat::Raw,
-            ..BufferOptions::default()
-        };
-        let buffer = tool::Buffer::new(options, |_| {}).map_err(failed)?;
-        let counting = self.count(&buffer)?;
-        let watch = tool::Context::new().map_err(failed)?;
-        let of = self.own.clone();
-        let told = watch.call_back(&[resource::AGENT_KNOWN], move |_: Callback<'_>, _| {
-            if let Some(this) = of.upgrade() {
-                this.count_more();
-            }
-        });
-        let told = told.map_err(failed)?;
-        watch.start().map_err(failed)?;
-        *lock(&self.engine) = Some(Engine {
-            _watch: (told, watch),
-            counting: Some(counting),
-            buffer: Arc::new(buffer),
-        });
-        Ok(())
+        // Later an agent may come to be known in a callback, in which nobody is told of it.
+        agents::refresh(false);
+        let begun = self.count().and_then(|()| self.watch());
+        if begun.is_err() {
+            lock(&self.engine).stop();
+        }
+        begun
     }
 
     fn stop(&self) {
-        let engine = lock(&self.engine).take();
-        if let Some(counting) = engine.as_ref().and_then(|engine| engine.counting.as_ref()) {
-            // It may have been given up, for want of places.
-            let _ = counting.stop();
-        }
-        drop(engine);
+        let watch = lock(&self.watch).take();
+        drop(watch);
+        lock(&self.engine).stop();
         self.give_counted();
     }
 
@@ -449,7 +415,7 @@ fn configure(
     if is_configured(context) {
         return Err(Status::ERROR_SERVICE_ALREADY_CONFIGURED);
     }
-    let new = Dispatches::new(context, Client { function, data }, taker);
+    let new = Dispatches::new(context, WithData { function, data }, taker);
     let told = new.listen(&of).map_err(failed)?;
     *lock(&new.told) = Some(told);
     lock(&DISPATCHES).push(new.clone());
@@ -496,7 +462,7 @@ pub unsafe extern "C" fn rocprofiler_configure_callback_dispatch_counting_servic
 ) -> Status {
     api(|| {
         let function = record_callback.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-        let taker = Taker::Function(Client {
+        let taker = Taker::Function(WithData {
             function,
             data: record_data,
         });

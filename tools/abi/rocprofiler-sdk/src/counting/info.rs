@@ -1,8 +1,8 @@
 //! Descriptions of counters, with their dimensions and instances.
 
 use super::catalogue::{self, KnownCounter, found};
-use crate::place::Place;
-use crate::result::{Answer, api};
+use crate::place::place_of;
+use crate::result::api;
 use core::ffi::c_void;
 use gputrail_abi::{kept, lock};
 use gputrail_rocprofiler::*;
@@ -139,13 +139,13 @@ pub unsafe extern "C" fn rocprofiler_query_counter_info(
     api(|| match version {
         CounterInfoVersion::VERSION_0 => {
             // SAFETY: `info` is null or a place for this structure.
-            let place = unsafe { Place::new(info.cast::<CounterInfoV0>()) }?;
+            let place = unsafe { place_of(info.cast::<CounterInfoV0>()) }?;
             place.put(version_0(found(counter)?));
             Ok(())
         }
         CounterInfoVersion::VERSION_1 => {
             // SAFETY: `info` is null or a place for this structure.
-            let place = unsafe { Place::new(info.cast::<CounterInfoV1>()) }?;
+            let place = unsafe { place_of(info.cast::<CounterInfoV1>()) }?;
             place.put(version_1(found(counter)?));
             Ok(())
         }
@@ -186,7 +186,7 @@ pub unsafe extern "C" fn rocprofiler_query_counter_instance_count(
 ) -> Status {
     api(|| {
         // SAFETY: `count` is null or a place for a number.
-        let place = unsafe { Place::new(count) }?;
+        let place = unsafe { place_of(count) }?;
         place.put(0);
         let all = catalogue::of_agent(agent)?;
         let counter = found(counter)?;
@@ -209,7 +209,11 @@ pub unsafe extern "C" fn rocprofiler_query_record_counter_id(
     counter: *mut CounterId,
 ) -> Status {
     // SAFETY: `counter` is null or a place for an id.
-    api(|| unsafe { put(counter, catalogue::counter_of(value)) })
+    let place = unsafe { place_of(counter) };
+    api(|| {
+        place?.put(catalogue::counter_of(value));
+        Ok(())
+    })
 }
 
 /// The position of a value in a dimension; 0 in one that the counter does not have.
@@ -224,14 +228,9 @@ pub unsafe extern "C" fn rocprofiler_query_record_dimension_position(
     position: *mut usize,
 ) -> Status {
     // SAFETY: `position` is null or a place for a number.
-    api(|| unsafe { put(position, catalogue::position(value, dimension)) })
-}
-
-/// # Safety
-///
-/// `to` is null or can be written to.
-unsafe fn put<T>(to: *mut T, answer: T) -> Answer {
-    // SAFETY: `to` is null or can be written to.
-    unsafe { Place::new(to) }?.put(answer);
-    Ok(())
+    let place = unsafe { place_of(position) };
+    api(|| {
+        place?.put(catalogue::position(value, dimension));
+        Ok(())
+    })
 }

@@ -2,56 +2,35 @@
 
 use super::catalogue::KnownCounter;
 use super::configs::Config;
-use gputrail_abi::lock;
-use gputrail_record::{ALL_INSTANCES, CounterInvalid, CounterValue, CounterValueType, StringId};
+use gputrail_abi::counting::{instance, name_of};
+use gputrail_record::{CounterInvalid, CounterValue, CounterValueType};
 use gputrail_rocprofiler::{AgentId, CounterRecord, DispatchId, UserData};
 use gputrail_tool::counting::{metric_parts, metric_value};
-use gputrail_tool::string;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
-
-/// The name of a counter in records.
-pub fn name_of(counter: StringId) -> Option<Arc<str>> {
-    static NAMES: Mutex<Option<HashMap<StringId, Arc<str>>>> = Mutex::new(None);
-    let mut names = lock(&NAMES);
-    let names = names.get_or_insert_default();
-    if let Some(known) = names.get(&counter) {
-        return Some(known.clone());
-    }
-    let name: Arc<str> = string(counter)?.into();
-    names.insert(counter, name.clone());
-    Some(name)
-}
-
-/// The number of an instance in a record; all of them together are the first.
-fn instance(of: &CounterValue) -> u32 {
-    match of.instance {
-        ALL_INSTANCES => 0,
-        instance => instance,
-    }
-}
 
 fn record(
     counter: &KnownCounter,
     instance: u32,
     value: f64,
-    (dispatch_id, agent_id): (DispatchId, AgentId),
+    (dispatch_id, agent_id, user_data): (DispatchId, AgentId, UserData),
 ) -> CounterRecord {
     CounterRecord {
         id: counter.instance_id(instance),
         counter_value: value,
         dispatch_id,
-        user_data: UserData::from(0),
+        user_data,
         agent_id,
     }
 }
 
-/// The records of a dispatch. A value that could not be counted has none. A ratio of nothing is 0, as with AMD's library.
+/// The records of a dispatch, with the client's word for it. A value that could not be counted has none. A ratio of nothing is 0, as with AMD's library.
 pub fn of_dispatch(
     config: &Config,
     values: &[CounterValue],
     dispatch: DispatchId,
+    user_data: UserData,
 ) -> Vec<CounterRecord> {
     let of = |value: &CounterValue| {
         let name = name_of(value.counter)?;
@@ -61,7 +40,7 @@ pub fn of_dispatch(
         };
         let mut counters = config.counters.iter();
         let counter = counters.find(|one| one.counter.name == &*name)?;
-        let place = (dispatch, config.agent);
+        let place = (dispatch, config.agent, user_data);
         Some(record(counter, instance(value), number, place))
     };
     values.iter().filter_map(of).collect()
@@ -143,7 +122,7 @@ impl Totals {
     /// The records of a set: one for each instance of each counter.
     pub fn records(&self, config: &Config, user_data: UserData) -> Vec<CounterRecord> {
         let mut records = Vec::new();
-        let place = (0, config.agent);
+        let place = (0, config.agent, user_data);
         for counter in &config.counters {
             let name = counter.counter.name;
             if counter.counter.is_metric {
@@ -154,9 +133,6 @@ impl Totals {
                 let value = self.get(name, instance).unwrap_or(0.0);
                 records.push(record(counter, instance, value, place));
             }
-        }
-        for record in &mut records {
-            record.user_data = user_data;
         }
         records
     }

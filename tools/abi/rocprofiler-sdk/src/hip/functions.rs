@@ -1,22 +1,16 @@
-//! Functions of HIP: their parameters, as they lie in `rocprofiler_hip_api_args_t`.
+//! Functions of HIP: their parameters, as they lie in `rocprofiler_hip_api_args_t`, and the actions of OpenCL and of the simulated
+//! GPU's runtime that appear as them. `hipFree` releases images, too.
+//!
+//! Functions of these without a like in HIP are calls of the kinds `GPUTRAIL_OPENCL_API` and `GPUTRAIL_SIMULATED_API` only, which have
+//! all others, too.
 
-use core::ffi::CStr;
-
-/// The type of a parameter.
-#[derive(Copy, Clone, Debug)]
-pub struct Type {
-    /// Its name, as C++ mangles it.
-    pub mangled: &'static CStr,
-    /// How many pointers it is away from what it leads to.
-    pub depth: i32,
-    /// Its bytes: 4 or 8.
-    pub bytes: usize,
-}
+use gputrail_abi::functions;
+use gputrail_abi::functions::Type;
 
 /// Types: the name that the table below uses, and the fields.
 macro_rules! types {
     ($($name:ident = $mangled:literal, $depth:literal, $bytes:literal;)*) => {
-        $(const $name: Type = Type { mangled: $mangled, depth: $depth, bytes: $bytes };)*
+        $(pub(super) const $name: Type = Type { mangled: $mangled, depth: $depth, bytes: $bytes };)*
     };
 }
 
@@ -55,130 +49,82 @@ types! {
     ATTRIBUTE = c"20hipDeviceAttribute_t", 0, 4;
 }
 
-/// A parameter.
-#[derive(Copy, Clone, Debug)]
-pub struct Parameter {
-    /// Its name in HIP.
-    pub name: &'static CStr,
-    /// Its type.
-    pub of: Type,
-}
-
-impl Parameter {
-    /// Whether it is a text.
-    pub fn is_text(&self) -> bool {
-        self.of.mangled == TEXT.mangled
-    }
-}
-
-/// A function of HIP.
-#[derive(Debug)]
-pub struct HipFunction {
-    /// Its name.
-    pub name: &'static CStr,
-    /// Its parameters.
-    pub parameters: &'static [Parameter],
-}
-
-impl HipFunction {
-    /// The parameters, each with the offset of its value from the first, as C puts the fields of a structure.
-    pub fn places(&self) -> impl Iterator<Item = (usize, &'static Parameter)> + use<> {
-        let mut end = 0_usize;
-        self.parameters.iter().map(move |parameter| {
-            let bytes = parameter.of.bytes;
-            let place = end.next_multiple_of(bytes);
-            end = place + bytes;
-            (place, parameter)
-        })
-    }
-}
-
-const fn text(text: &'static str) -> &'static CStr {
-    match CStr::from_bytes_with_nul(text.as_bytes()) {
-        Ok(text) => text,
-        Err(_) => panic!("a name ends with a 0, and has none within"),
-    }
-}
-
-/// Functions, with the types of their parameters.
-macro_rules! functions {
-    ($($name:ident($($parameter:ident: $type:ident),*);)*) => {
-        // The names are HIP's.
-        $(#[allow(non_upper_case_globals)]
-        pub static $name: HipFunction = HipFunction {
-            name: const { text(concat!(stringify!($name), "\0")) },
-            parameters: &[$(Parameter {
-                name: const { text(concat!(stringify!($parameter), "\0")) },
-                of: $type,
-            }),*],
-        };)*
-
-        /// All of them.
-        pub static ALL: &[&HipFunction] = &[$(&$name),*];
-    };
-}
-
 functions! {
-    hipInit(flags: UINT);
-    hipGetDeviceCount(count: INT_PLACE);
-    hipSetDevice(deviceId: INT);
-    hipDeviceGetAttribute(pi: INT_PLACE, attr: ATTRIBUTE, deviceId: INT);
-    hipDeviceSynchronize();
-    hipGetLastError();
-    hipMemGetInfo(free: SIZE_PLACE, total: SIZE_PLACE);
-    hipCtxCreate(ctx: CONTEXT_PLACE, flags: UINT, device: INT);
-    hipCtxDestroy(ctx: CONTEXT);
+    /// Those of the runtime.
+    FUNCTIONS:
+    hipInit(flags: UINT = Flags) for Initialise;
+    hipGetDeviceCount(count: INT_PLACE = Count) for CountDevices;
+    hipSetDevice(deviceId: INT = Device) for SetDevice;
+    hipDeviceGetAttribute(pi: INT_PLACE = Made, attr: ATTRIBUTE, deviceId: INT = Device) for GetDeviceAttribute;
+    hipDeviceSynchronize() for SynchronizeDevice;
+    hipGetLastError() for GetLastError;
+    hipMemGetInfo(free: SIZE_PLACE = Made, total: SIZE_PLACE = Total) for GetMemoryInfo;
+    hipCtxCreate(ctx: CONTEXT_PLACE = Made, flags: UINT, device: INT) for CreateContext;
+    hipCtxDestroy(ctx: CONTEXT = Context) for DestroyContext;
 
-    hipModuleLaunchKernel(func: FUNCTION, gridDimX: UINT, gridDimY: UINT, gridDimZ: UINT, blockDimX: UINT, blockDimY: UINT,
-        blockDimZ: UINT, sharedMemBytes: UINT, stream: STREAM, kernelParams: PLACE, extra: PLACE);
-    hipLaunchHostFunc(stream: STREAM, fn: HOST_FUNCTION, userData: POINTER);
-    hipGraphCreate(pGraph: GRAPH_PLACE, flags: UINT);
-    hipGraphInstantiate(pGraphExec: GRAPH_EXEC_PLACE, graph: GRAPH, pErrorNode: NODE_PLACE, pLogBuffer: POINTER,
-        bufferSize: SIZE);
-    hipGraphLaunch(graphExec: GRAPH_EXEC, stream: STREAM);
-    hipGraphExecDestroy(graphExec: GRAPH_EXEC);
-    hipGraphDestroy(graph: GRAPH);
+    hipModuleLaunchKernel(func: FUNCTION = Kernel, gridDimX: UINT = GridX, gridDimY: UINT = GridY, gridDimZ: UINT = GridZ,
+        blockDimX: UINT = BlockX, blockDimY: UINT = BlockY, blockDimZ: UINT = BlockZ, sharedMemBytes: UINT = LocalMemory,
+        stream: STREAM = Stream, kernelParams: PLACE, extra: PLACE) for Launch;
+    hipLaunchHostFunc(stream: STREAM = Stream, fn: HOST_FUNCTION = HostFunction, userData: POINTER = UserData)
+        for LaunchHostFunction;
+    hipGraphCreate(pGraph: GRAPH_PLACE = Made, flags: UINT = Flags) for CreateGraph;
+    hipGraphInstantiate(pGraphExec: GRAPH_EXEC_PLACE = Made, graph: GRAPH = Graph, pErrorNode: NODE_PLACE, pLogBuffer: POINTER,
+        bufferSize: SIZE) for InstantiateGraph;
+    hipGraphLaunch(graphExec: GRAPH_EXEC = Graph, stream: STREAM = Stream) for LaunchGraph;
+    hipGraphExecDestroy(graphExec: GRAPH_EXEC = Graph) for DestroyExecutableGraph;
+    hipGraphDestroy(graph: GRAPH = Graph) for DestroyGraph;
 
-    hipMemcpy(dst: POINTER, src: CONSTANT, sizeBytes: SIZE, kind: COPY_KIND);
-    hipMemcpyAsync(dst: POINTER, src: CONSTANT, sizeBytes: SIZE, kind: COPY_KIND, stream: STREAM);
-    hipMemcpyWithStream(dst: POINTER, src: CONSTANT, sizeBytes: SIZE, kind: COPY_KIND, stream: STREAM);
-    hipMemcpyPeerAsync(dst: POINTER, dstDeviceId: INT, src: CONSTANT, srcDevice: INT, sizeBytes: SIZE, stream: STREAM);
-    hipMemcpy2D(dst: POINTER, dpitch: SIZE, src: CONSTANT, spitch: SIZE, width: SIZE, height: SIZE, kind: COPY_KIND);
-    hipMemcpy2DAsync(dst: POINTER, dpitch: SIZE, src: CONSTANT, spitch: SIZE, width: SIZE, height: SIZE, kind: COPY_KIND,
-        stream: STREAM);
-    hipMemcpy2DFromArray(dst: POINTER, dpitch: SIZE, src: CONST_ARRAY, wOffset: SIZE, hOffset: SIZE, width: SIZE,
-        height: SIZE, kind: COPY_KIND);
-    hipMemcpy2DFromArrayAsync(dst: POINTER, dpitch: SIZE, src: CONST_ARRAY, wOffset: SIZE, hOffset: SIZE, width: SIZE,
-        height: SIZE, kind: COPY_KIND, stream: STREAM);
-    hipMemcpy2DToArray(dst: ARRAY, wOffset: SIZE, hOffset: SIZE, src: CONSTANT, spitch: SIZE, width: SIZE, height: SIZE,
-        kind: COPY_KIND);
-    hipMemcpy2DToArrayAsync(dst: ARRAY, wOffset: SIZE, hOffset: SIZE, src: CONSTANT, spitch: SIZE, width: SIZE,
-        height: SIZE, kind: COPY_KIND, stream: STREAM);
-    hipMemcpy3DAsync(p: COPY_3D, stream: STREAM);
-    hipMemsetAsync(dst: POINTER, value: INT, sizeBytes: SIZE, stream: STREAM);
-    hipMemset2DAsync(dst: POINTER, pitch: SIZE, value: INT, width: SIZE, height: SIZE, stream: STREAM);
+    hipMemcpy(dst: POINTER = Destination, src: CONSTANT = Source, sizeBytes: SIZE = Bytes, kind: COPY_KIND = Direction)
+        for CopyWithoutStream;
+    hipMemcpyAsync(dst: POINTER = Destination, src: CONSTANT = Source, sizeBytes: SIZE = Bytes, kind: COPY_KIND = Direction,
+        stream: STREAM = Stream) for CopyToHost, CopyToDevice, CopyWithinDevice, Copy;
+    hipMemcpyWithStream(dst: POINTER = Destination, src: CONSTANT = Source, sizeBytes: SIZE = Bytes,
+        kind: COPY_KIND = Direction, stream: STREAM = Stream) for CopyToHostAndWait, CopyToDeviceAndWait, CopyAndWait;
+    hipMemcpyPeerAsync(dst: POINTER = Destination, dstDeviceId: INT, src: CONSTANT = Source, srcDevice: INT,
+        sizeBytes: SIZE = Bytes, stream: STREAM = Stream) for CopyBetweenDevices;
+    hipMemcpy2D(dst: POINTER = Destination, dpitch: SIZE = DestinationPitch, src: CONSTANT = Source, spitch: SIZE = SourcePitch,
+        width: SIZE = Width, height: SIZE = Height, kind: COPY_KIND = Direction) for CopyRectangleAndWait;
+    hipMemcpy2DAsync(dst: POINTER = Destination, dpitch: SIZE = DestinationPitch, src: CONSTANT = Source,
+        spitch: SIZE = SourcePitch, width: SIZE = Width, height: SIZE = Height, kind: COPY_KIND = Direction,
+        stream: STREAM = Stream) for CopyRectangle;
+    hipMemcpy2DFromArray(dst: POINTER = Destination, dpitch: SIZE = DestinationPitch, src: CONST_ARRAY = Source, wOffset: SIZE,
+        hOffset: SIZE, width: SIZE = Width, height: SIZE = Height, kind: COPY_KIND = Direction) for CopyFromArrayAndWait;
+    hipMemcpy2DFromArrayAsync(dst: POINTER = Destination, dpitch: SIZE = DestinationPitch, src: CONST_ARRAY = Source,
+        wOffset: SIZE, hOffset: SIZE, width: SIZE = Width, height: SIZE = Height, kind: COPY_KIND = Direction,
+        stream: STREAM = Stream) for CopyFromArray;
+    hipMemcpy2DToArray(dst: ARRAY = Destination, wOffset: SIZE, hOffset: SIZE, src: CONSTANT = Source,
+        spitch: SIZE = SourcePitch, width: SIZE = Width, height: SIZE = Height, kind: COPY_KIND = Direction)
+        for CopyToArrayAndWait;
+    hipMemcpy2DToArrayAsync(dst: ARRAY = Destination, wOffset: SIZE, hOffset: SIZE, src: CONSTANT = Source,
+        spitch: SIZE = SourcePitch, width: SIZE = Width, height: SIZE = Height, kind: COPY_KIND = Direction,
+        stream: STREAM = Stream) for CopyToArray;
+    hipMemcpy3DAsync(p: COPY_3D, stream: STREAM = Stream) for CopyArray;
+    hipMemsetAsync(dst: POINTER = Memory, value: INT = Value, sizeBytes: SIZE = Bytes, stream: STREAM = Stream) for Fill;
+    hipMemset2DAsync(dst: POINTER = Memory, pitch: SIZE, value: INT, width: SIZE = Width, height: SIZE = Height,
+        stream: STREAM = Stream) for FillArray;
 
-    hipMalloc(ptr: PLACE, size: SIZE);
-    hipMallocArray(array: ARRAY_PLACE, desc: CHANNELS, width: SIZE, height: SIZE, flags: UINT);
-    hipMallocManaged(dev_ptr: PLACE, size: SIZE, flags: UINT);
-    hipHostMalloc(ptr: PLACE, size: SIZE, flags: UINT);
-    hipFree(ptr: POINTER);
-    hipFreeAsync(dev_ptr: POINTER, stream: STREAM);
-    hipHostFree(ptr: POINTER);
-    hipMemPrefetchAsync(dev_ptr: CONSTANT, count: SIZE, device: INT, stream: STREAM);
+    hipMalloc(ptr: PLACE = Made, size: SIZE = Bytes) for Allocate;
+    hipMallocArray(array: ARRAY_PLACE = Made, desc: CHANNELS, width: SIZE = Width, height: SIZE = Height, flags: UINT)
+        for AllocateArray;
+    hipMallocManaged(dev_ptr: PLACE = Made, size: SIZE = Bytes, flags: UINT) for AllocateManaged;
+    hipHostMalloc(ptr: PLACE = Made, size: SIZE = Bytes, flags: UINT) for AllocateHost;
+    hipFree(ptr: POINTER = Memory) for Free;
+    hipFreeAsync(dev_ptr: POINTER = Memory, stream: STREAM = Stream) for FreeInStream;
+    hipHostFree(ptr: POINTER = Memory) for FreeHost;
+    hipMemPrefetchAsync(dev_ptr: CONSTANT = Memory, count: SIZE = Bytes, device: INT, stream: STREAM = Stream) for Prefetch;
 
-    hipStreamCreateWithFlags(stream: STREAM_PLACE, flags: UINT);
-    hipStreamDestroy(stream: STREAM);
-    hipStreamSynchronize(stream: STREAM);
-    hipStreamWaitEvent(stream: STREAM, event: EVENT, flags: UINT);
-    hipEventCreate(event: EVENT_PLACE);
-    hipEventRecord(event: EVENT, stream: STREAM);
-    hipEventSynchronize(event: EVENT);
-    hipEventQuery(event: EVENT);
-    hipEventDestroy(event: EVENT);
+    hipStreamCreateWithFlags(stream: STREAM_PLACE = Made, flags: UINT) for CreateStream;
+    hipStreamDestroy(stream: STREAM = Stream) for DestroyStream;
+    hipStreamSynchronize(stream: STREAM = Stream) for SynchronizeStream;
+    hipStreamWaitEvent(stream: STREAM = Stream, event: EVENT = Event, flags: UINT) for WaitInStream;
+    hipEventCreate(event: EVENT_PLACE = Made) for CreateEvent;
+    hipEventRecord(event: EVENT = Event, stream: STREAM = Stream) for RecordEvent;
+    hipEventSynchronize(event: EVENT = Event) for SynchronizeEvent;
+    hipEventQuery(event: EVENT = Event) for QueryEvent;
+    hipEventDestroy(event: EVENT = Event) for DestroyEvent;
 
-    hipModuleLoad(module: MODULE_PLACE, fname: TEXT);
-    hipModuleLoadData(module: MODULE_PLACE, image: CONSTANT);
-    hipModuleUnload(module: MODULE);
-    hipModuleGetFunction(function: FUNCTION_PLACE, module: MODULE, kname: TEXT);
+    hipModuleLoad(module: MODULE_PLACE = Made, fname: TEXT) for LoadModule;
+    hipModuleLoadData(module: MODULE_PLACE = Made, image: CONSTANT = Code) for LoadModuleData;
+    hipModuleUnload(module: MODULE = Module) for UnloadModule;
+    hipModuleGetFunction(function: FUNCTION_PLACE = Made, module: MODULE = Module, kname: TEXT = Name) for GetFunction;
 }

@@ -1,30 +1,28 @@
-//! HIP's operations, under which calls of OpenCL and of the simulated GPU's runtime appear ([`table`]), and the arguments that
+//! HIP's operations, under which calls of OpenCL and of the simulated GPU's runtime appear ([`functions`]), and the arguments that
 //! clients see of them, as they lie in `rocprofiler_callback_tracing_hip_api_data_t`.
 //!
 //! The numbers and names of all operations are those of the header; the build script reads them there.
 
 pub mod functions;
-pub mod table;
 #[cfg(test)]
 mod tests;
 
 use crate::kinds::Named;
 use crate::result::Answer;
-use core::ffi::{CStr, c_void};
-use functions::HipFunction;
-pub use gputrail_abi::calls::Arguments;
-use gputrail_abi::calls::Translation;
+use core::ffi::{CStr, c_int, c_void};
+use functions::{FUNCTIONS, TEXT};
+pub use gputrail_abi::functions::Arguments;
+use gputrail_abi::functions::{Function, Made, Parameter, Shown, Table};
 use gputrail_abi::{kept, lock};
-use gputrail_record::{Domain, Operation};
+use gputrail_record::Operation;
 use gputrail_rocprofiler::{
     BufferArgumentVisitor, BufferTracingKind, CallbackArgumentVisitor, CallbackTracingRecord,
     CorrelationId, HIP_RESULT_BYTES, RecordHeader, Status, ThreadId, Timestamp, TracingOperation,
 };
-use gputrail_tool::{Callback, operation_name, operations};
+use gputrail_tool::Callback;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::{LazyLock, Mutex};
-use table::{ROWS, Row};
 
 /// The names of the operations of the kinds, by their numbers.
 mod names {
@@ -52,7 +50,7 @@ pub struct HipData {
     /// A `hipError_t`.
     pub result: [u64; HIP_RESULT_BYTES / 8],
     /// The results to which arguments lead that are places for one.
-    pub made: u64,
+    pub made: Made,
 }
 
 impl HipData {
@@ -62,8 +60,21 @@ impl HipData {
             size: (8 + ARGUMENT_BYTES + HIP_RESULT_BYTES) as u64,
             arguments: [0; ARGUMENT_BYTES / 8],
             result: [0; HIP_RESULT_BYTES / 8],
-            made: 0,
+            made: [0; 2],
         }
+    }
+
+    /// Puts the arguments of a call: during the call, and before it is told of again at its exit. They lead into this, which stays
+    /// where it is for as long as a client reads it.
+    pub fn put(&mut self, shown: &Shown, arguments: &Arguments) {
+        let made = (&raw const self.made).addr() as u64;
+        shown.put(arguments, made, &mut self.arguments);
+    }
+
+    /// Puts what a call has returned, at its exit.
+    pub fn put_result(&mut self, shown: &Shown, arguments: &Arguments, callback: &Callback<'_>) {
+        self.result[0] = callback.return_code().map_or(0, error_of);
+        self.made = shown.made(arguments, callback);
     }
 }
 
@@ -117,10 +128,10 @@ impl KeptArguments {
         };
         let arguments = Arguments::of(callback);
         let mut values = [0; ARGUMENT_BYTES / 8];
-        shown.put_values(&arguments, 0, &mut values);
-        let function = shown.function(&arguments);
-        let texts = function.function.places();
-        for (place, _) in texts.filter(|(_, parameter)| parameter.is_text()) {
+        shown.put(&arguments, 0, &mut values);
+        let called = shown.function(&arguments);
+        let texts = called.function.places();
+        for (place, _) in texts.filter(|(_, parameter)| parameter.of.mangled == TEXT.mangled) {
             let text = core::ptr::with_exposed_provenance(values[place / 8] as usize);
             // SAFETY: null, or the program's text for the call, which ends with a 0.
             let text = unsafe { gputrail_abi::given(text) };
@@ -130,7 +141,8 @@ impl KeptArguments {
         if all.len() >= MOST_KEPT {
             all.clear();
         }
-        all.insert(callback.correlation().0, (function.number, values));
+        let operation = called.number as TracingOperation;
+        all.insert(callback.correlation().0, (operation, values));
     }
 
     /// Takes those of a call whose record has come.
@@ -139,121 +151,29 @@ impl KeptArguments {
     }
 }
 
-/// A function of HIP, with its number.
-#[derive(Copy, Clone, Debug)]
-struct Numbered {
-    number: TracingOperation,
-    function: &'static HipFunction,
+/// The number of a function of HIP.
+fn number_of(name: &CStr) -> Option<u32> {
+    let number = names::HIP_RUNTIME.iter().position(|one| *one == name)?;
+    u32::try_from(number).ok()
 }
 
-/// A function of OpenCL or of the simulated GPU's runtime that appears as one of HIP.
-#[derive(Debug)]
-pub struct Shown {
-    shown: Numbered,
-    blocking: Option<(usize, Numbered)>,
-    translation: Translation,
+/// The function of an operation, if it is one that calls appear as.
+fn function(operation: TracingOperation) -> Option<&'static Function> {
+    let name = names::HIP_RUNTIME.get(usize::try_from(operation).ok()?)?;
+    FUNCTIONS.iter().find(|one| one.name == *name)
 }
 
-impl Shown {
-    fn new(function: Operation, row: &Row) -> Option<Shown> {
-        let translation = Translation::new(function, row.values);
-        let blocking = row.blocking.and_then(|(argument, function)| {
-            Some((translation.place(argument)?, Numbered::new(function)?))
-        });
-        Some(Shown {
-            shown: Numbered::new(row.shown)?,
-            blocking,
-            translation,
-        })
-    }
-
-    /// How its arguments are translated.
-    pub fn translation(&self) -> &Translation {
-        &self.translation
-    }
-
-    /// The operations of HIP under which its calls appear: one, or another one for those that wait for their work.
-    pub fn operations(&self) -> impl Iterator<Item = TracingOperation> {
-        let blocking = self.blocking.map(|(_, function)| function.number);
-        [self.shown.number].into_iter().chain(blocking)
-    }
-
-    fn function(&self, arguments: &Arguments) -> Numbered {
-        match self.blocking {
-            Some((argument, blocking)) if arguments.at(argument) != 0 => blocking,
-            _ => self.shown,
-        }
-    }
-
-    /// The operation of HIP under which a call with these arguments appears.
-    pub fn operation(&self, arguments: &Arguments) -> TracingOperation {
-        self.function(arguments).number
-    }
-
-    /// Puts the arguments of a call: during the call, and before it is told of again at its exit. They lead into `data`, which stays
-    /// where it is for as long as a client reads it.
-    pub fn put(&self, arguments: &Arguments, data: &mut HipData) {
-        let made = (&raw const data.made).addr() as u64;
-        self.put_values(arguments, made, &mut data.arguments);
-    }
-
-    /// Puts what a call has returned, at its exit.
-    pub fn put_result(&self, arguments: &Arguments, callback: &Callback<'_>, data: &mut HipData) {
-        data.result[0] = callback.return_code().map_or(0, error_of);
-        data.made = self.translation.made(arguments, callback);
-    }
-
-    fn put_values(&self, arguments: &Arguments, made: u64, to: &mut [u64; ARGUMENT_BYTES / 8]) {
-        let parameters = self.function(arguments).function.parameters.iter();
-        let bytes = parameters.map(|parameter| parameter.of.bytes);
-        self.translation.put(bytes, arguments, made, to);
-    }
-}
-
-impl Numbered {
-    fn new(function: &'static HipFunction) -> Option<Numbered> {
-        let mut all = names::HIP_RUNTIME.iter();
-        let number = all.position(|name| *name == function.name)?;
-        Some(Numbered {
-            number: number as TracingOperation,
-            function,
-        })
-    }
-
-    fn with_number(number: TracingOperation) -> Option<Numbered> {
-        let name = names::HIP_RUNTIME.get(usize::try_from(number).ok()?)?;
-        let function = functions::ALL.iter().find(|one| one.name == *name)?;
-        Some(Numbered { number, function })
-    }
-}
-
-/// The functions that appear as one of HIP, by the numbers of their operations.
-fn shown_of(domain: Domain) -> Vec<Option<Shown>> {
-    let mut all = Vec::new();
-    for function in operations(domain).unwrap_or_default() {
-        let name = operation_name(function);
-        let row = ROWS.iter().find(|row| Some(row.function) == name);
-        if let Some(shown) = row.and_then(|row| Shown::new(function, row)) {
-            let place = usize::from(function.number);
-            if all.len() <= place {
-                all.resize_with(place + 1, || None);
-            }
-            all[place] = Some(shown);
-        }
-    }
-    all
-}
-
-/// How a function appears, if it does. Reads its table when it is first asked for.
+/// How a function appears, if it does. Reads the tables when it is first asked for.
 pub fn shown(function: Operation) -> Option<&'static Shown> {
-    static OPENCL: LazyLock<Vec<Option<Shown>>> = LazyLock::new(|| shown_of(Domain::OPENCL));
-    static SIM: LazyLock<Vec<Option<Shown>>> = LazyLock::new(|| shown_of(Domain::SIM));
-    let all: &'static Vec<Option<Shown>> = match function.domain {
-        Domain::OPENCL => &OPENCL,
-        Domain::SIM => &SIM,
-        _ => return None,
-    };
-    all.get(usize::from(function.number))?.as_ref()
+    static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(FUNCTIONS, number_of));
+    let table: &'static Table = &TABLE;
+    table.shown(function)
+}
+
+/// The operations under which calls of a function appear; none if it has no like in HIP.
+pub fn operations_of(function: Operation) -> impl Iterator<Item = TracingOperation> {
+    let shown = shown(function).into_iter();
+    shown.flat_map(|shown| shown.numbers().map(|number| number as TracingOperation))
 }
 
 /// The operations of `HIP_RUNTIME_API`.
@@ -272,26 +192,18 @@ fn numbered(names: &'static [&'static CStr]) -> Named {
     numbered.collect()
 }
 
-/// An argument as clients are shown it.
-struct ShownArgument {
-    number: u32,
-    address: *const c_void,
-    parameter: &'static functions::Parameter,
-    text: CString,
-}
-
-/// The arguments of an operation. Their texts last as long as they do.
+/// Gives the arguments of an operation to `visit`, with their numbers, addresses and texts, until it answers other than 0.
 ///
 /// # Safety
 ///
 /// `arguments` leads to [`ARGUMENT_BYTES`] bytes.
-unsafe fn arguments(
+unsafe fn visit_all(
     operation: TracingOperation,
     arguments: *const c_void,
-) -> Answer<Vec<ShownArgument>> {
-    let of = Numbered::with_number(operation).ok_or(Status::ERROR_OPERATION_NOT_FOUND)?;
-    let all = of.function.places().zip(0..);
-    let all = all.map(|((place, parameter), number)| {
+    mut visit: impl FnMut(u32, *const c_void, &'static Parameter, &CStr) -> c_int,
+) -> Answer {
+    let of = function(operation).ok_or(Status::ERROR_OPERATION_NOT_FOUND)?;
+    of.places().zip(0..).all(|((place, parameter), number)| {
         let address = arguments.wrapping_byte_add(place);
         let value = if parameter.of.bytes == 8 {
             // SAFETY: the places of all functions lie within the bytes, and are aligned.
@@ -300,18 +212,14 @@ unsafe fn arguments(
             // SAFETY: as above.
             u64::from(unsafe { address.cast::<u32>().read() })
         };
-        ShownArgument {
-            number,
-            address,
-            parameter,
-            text: CString::new(text(parameter, value)).unwrap_or_default(),
-        }
+        let text = CString::new(text(parameter, value)).unwrap_or_default();
+        visit(number, address, parameter, &text) == 0
     });
-    Ok(all.collect())
+    Ok(())
 }
 
 /// A value for people. No pointer is followed.
-fn text(parameter: &functions::Parameter, value: u64) -> String {
+fn text(parameter: &Parameter, value: u64) -> String {
     const COPY_KINDS: [&str; 5] = [
         "hipMemcpyHostToHost",
         "hipMemcpyHostToDevice",
@@ -346,29 +254,29 @@ pub unsafe fn visit(
     if record.payload.is_null() {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
+    let (kind, operation) = (record.kind, record.operation);
     let from = core::mem::offset_of!(HipData, arguments);
-    // SAFETY: the payload has the arguments there.
-    let all = unsafe { arguments(record.operation, record.payload.wrapping_byte_add(from)) }?;
-    all.iter().all(|one| {
-        let of = one.parameter.of;
-        // SAFETY: the client's function for this, with an argument whose texts last until all have been visited.
-        let answer = unsafe {
+    let call = |number, address, parameter: &Parameter, text: &CStr| {
+        let (of, name) = (parameter.of, parameter.name.as_ptr());
+        let mangled = of.mangled.as_ptr();
+        // SAFETY: the client's function for this, with an argument whose texts last until it has been visited.
+        unsafe {
             visitor(
-                record.kind,
-                record.operation,
-                one.number,
-                one.address,
+                kind,
+                operation,
+                number,
+                address,
                 of.depth,
-                of.mangled.as_ptr(),
-                one.parameter.name.as_ptr(),
-                one.text.as_ptr(),
+                mangled,
+                name,
+                text.as_ptr(),
                 0,
                 data,
             )
-        };
-        answer == 0
-    });
-    Ok(())
+        }
+    };
+    // SAFETY: the payload has the arguments there.
+    unsafe { visit_all(operation, record.payload.wrapping_byte_add(from), call) }
 }
 
 /// Visits the arguments of the call that a record tells of, until the visitor answers other than 0.
@@ -388,25 +296,24 @@ pub unsafe fn visit_record(
     // SAFETY: the payload is a record of a call of HIP.
     let (kind, operation) = unsafe { ((*payload).kind, (*payload).operation) };
     let from = core::mem::offset_of!(HipRecord, arguments);
-    // SAFETY: the payload has the arguments there.
-    let all = unsafe { arguments(operation, record.payload.wrapping_byte_add(from)) }?;
-    all.iter().all(|one| {
-        let of = one.parameter.of;
-        // SAFETY: the client's function for this, with an argument whose texts last until all have been visited.
-        let answer = unsafe {
+    let call = |number, address, parameter: &Parameter, text: &CStr| {
+        let (of, name) = (parameter.of, parameter.name.as_ptr());
+        let mangled = of.mangled.as_ptr();
+        // SAFETY: the client's function for this, with an argument whose texts last until it has been visited.
+        unsafe {
             visitor(
                 kind,
                 operation,
-                one.number,
-                one.address,
+                number,
+                address,
                 of.depth,
-                of.mangled.as_ptr(),
-                one.parameter.name.as_ptr(),
-                one.text.as_ptr(),
+                mangled,
+                name,
+                text.as_ptr(),
                 data,
             )
-        };
-        answer == 0
-    });
-    Ok(())
+        }
+    };
+    // SAFETY: the payload has the arguments there.
+    unsafe { visit_all(operation, record.payload.wrapping_byte_add(from), call) }
 }

@@ -29,7 +29,7 @@ mod claims;
 
 use crate::context::{self, AgentService, Context};
 use crate::result::{Answer, api};
-use crate::{agents, buffer, counting, known, load, objects};
+use crate::{agents, buffer, counting, load, objects};
 use claims::Claim;
 use core::ffi::{c_char, c_int, c_void};
 use gputrail_abi::{contained, kept, lock};
@@ -136,7 +136,7 @@ fn possible(agent: AgentId) -> Answer<Vec<Configuration>> {
     if agent == agents::host() {
         return Ok(Vec::new());
     }
-    let device = known::agent(agent)?;
+    let device = agents::of_id(agent)?;
     let own = match configurations(device) {
         // Its runtime cannot sample it.
         Err(error) if error.status == tool::Status::NO_SUCH_AGENT => Vec::new(),
@@ -229,7 +229,7 @@ pub extern "C" fn rocprofiler_configure_pc_sampling_service(
     api(|| {
         load::configurable()?;
         if agent != agents::host() {
-            agents::runtime_handle(agent)?;
+            agents::of_id(agent)?;
         }
         let context = context::found(context)?;
         let buffer = buffer::found(buffer)?;
@@ -265,7 +265,7 @@ fn configure(
         }
     }
     // Outside of the lock: the runtime may call back.
-    let device = known::agent(agent)?;
+    let device = agents::of_id(agent)?;
     let sampling = current.unwrap_or_else(|| {
         Arc::new(Sampling {
             context: context.id,

@@ -11,7 +11,8 @@ pub use code::*;
 pub use work::*;
 
 use super::kind::{ActivityKind, COUNT};
-use crate::layout::{LAYOUTS, Layout};
+use crate::layout::{LAYOUTS, Layout, layout};
+use crate::result::{Answer, CUptiResult};
 
 /// An activity record.
 ///
@@ -196,6 +197,38 @@ static OF_KINDS: [[usize; LAYOUTS]; COUNT as usize] = {
 pub fn size_of_kind(kind: ActivityKind, layout: Layout) -> Option<usize> {
     let bytes = OF_KINDS.get(kind.0 as usize)?[layout as usize];
     (bytes != 0).then_some(bytes)
+}
+
+/// The bytes of the structures of CUDA 13 of kinds that have no records here.
+const WITHOUT_RECORDS: [(ActivityKind, usize); 9] = [
+    (ActivityKind::MEMORY_POOL, 80),
+    (ActivityKind::GRAPH_TRACE, 56),
+    (ActivityKind::DEVICE_GRAPH_TRACE, 56),
+    (ActivityKind::MEM_DECOMPRESS, 64),
+    (ActivityKind::CONFIDENTIAL_COMPUTE_ROTATION, 32),
+    (ActivityKind::GRAPH_HOST_NODE, 56),
+    (ActivityKind::COMPUTE_ENGINE_CTX_SWITCH, 24),
+    (ActivityKind::HOST_LAUNCH, 48),
+    (ActivityKind::GREEN_CONTEXT, 304),
+];
+
+/// The bytes of the structure of a kind in a version of CUPTI: the library's (0), or one that is known here.
+///
+/// # Errors
+///
+/// `INVALID_KIND`; `NOT_SUPPORTED` for another version.
+pub fn size_in_version(kind: ActivityKind, version: u32) -> Answer<usize> {
+    let own = layout();
+    let of = match version {
+        0 => own,
+        _ if version == own.version() => own,
+        _ if version == Layout::Cuda13.version() => Layout::Cuda13,
+        _ => return Err(CUptiResult::NOT_SUPPORTED),
+    };
+    let mut others = WITHOUT_RECORDS.into_iter();
+    let other = others.find(|(one, _)| *one == kind && of == Layout::Cuda13);
+    let bytes = size_of_kind(kind, of).or(other.map(|(_, bytes)| bytes));
+    bytes.ok_or(CUptiResult::INVALID_KIND)
 }
 
 /// A field of a structure of the document.

@@ -1,25 +1,32 @@
 //! Calls of OpenCL, and of the simulated GPU's runtime, as calls of a function of another API that does the same: the values of its
 //! parameters come from the arguments of the call.
 
-use gputrail_record::Operation;
-use gputrail_tool::{Callback, arguments_of_operation};
+use super::{Parameter, ROLES, Role, USUAL};
+use gputrail_record::{Agent, Context, Operation, Stream, StreamId};
+use gputrail_tool::{Callback, arguments_of_operation, describe};
 
 /// The most arguments of a function of OpenCL.
 const MOST_ARGUMENTS: usize = 16;
 
-/// A value for a parameter.
+/// A value for a role. `A` stands for an argument: its name, or its place.
 #[derive(Copy, Clone, Debug)]
-pub enum Value {
-    /// The argument with this name.
-    Of(&'static str),
+pub enum Value<A = &'static str> {
+    /// An argument.
+    Of(A),
     /// A number.
     Number(u64),
     /// The place of what the call has made.
     Made,
     /// A place of what the call has made, which is this argument.
-    Same(&'static str),
-    /// An element of an array of words, whose length an argument has, or is this.
-    Element(&'static str, usize, Length),
+    Same(A),
+    /// The place that this argument is, or one of what the call has made if it is null.
+    Place(A),
+    /// The place of the memory of the call's device, in bytes.
+    Total,
+    /// The handle of the stream whose number this argument is.
+    Stream(A),
+    /// An element of an array of words with this length.
+    Element(A, usize, Length<A>),
     /// Workgroups in a dimension.
     Grid(usize),
     /// Work-items of a workgroup in a dimension.
@@ -28,13 +35,41 @@ pub enum Value {
     Pattern,
 }
 
+/// The results of a call to which its parameters lead: what it has made, and the memory of its device.
+pub type Made = [u64; 2];
+
 /// The length of an array.
 #[derive(Copy, Clone, Debug)]
-pub enum Length {
+pub enum Length<A = &'static str> {
     /// A number.
     Is(usize),
     /// That of an argument.
-    Of(&'static str),
+    Of(A),
+}
+
+impl Value {
+    /// The value with the places of its arguments, if the function has them.
+    fn placed(self, place: impl Fn(&str) -> Option<usize>) -> Option<Value<usize>> {
+        Some(match self {
+            Value::Of(name) => Value::Of(place(name)?),
+            Value::Number(number) => Value::Number(number),
+            Value::Made => Value::Made,
+            Value::Same(name) => Value::Same(place(name)?),
+            Value::Place(name) => Value::Place(place(name)?),
+            Value::Total => Value::Total,
+            Value::Stream(name) => Value::Stream(place(name)?),
+            Value::Element(name, index, length) => {
+                let length = match length {
+                    Length::Is(length) => Length::Is(length),
+                    Length::Of(name) => Length::Of(place(name)?),
+                };
+                Value::Element(place(name)?, index, length)
+            }
+            Value::Grid(dimension) => Value::Grid(dimension),
+            Value::Block(dimension) => Value::Block(dimension),
+            Value::Pattern => Value::Pattern,
+        })
+    }
 }
 
 /// The values of the arguments of a call, in the order of its function's.
@@ -57,31 +92,11 @@ impl Arguments {
     }
 }
 
-/// A [`Value`] with the places of the arguments that it names.
-#[derive(Copy, Clone, Debug)]
-enum Source {
-    Nothing,
-    Number(u64),
-    Argument(usize),
-    Made,
-    /// A place of what the call has made, which this argument is.
-    Same(usize),
-    Element {
-        array: usize,
-        index: usize,
-        length: usize,
-        /// The argument that has the length, in the place of `length`.
-        counted: Option<usize>,
-    },
-    Grid(usize),
-    Block(usize),
-    Pattern,
-}
-
-/// How the values of a function's parameters come from the arguments of a call.
+/// How the values of parameters come from the arguments of a call.
 #[derive(Debug)]
 pub struct Translation {
-    sources: Vec<Source>,
+    /// By role.
+    sources: Box<[Value<usize>; ROLES]>,
     /// The arguments of a launch: the number of dimensions, the global and the local size.
     range: Option<[usize; 3]>,
     /// The arguments of a fill: the pattern and its size.
@@ -91,38 +106,20 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// The translation of the arguments of `function` to `values`.
-    pub fn new(function: Operation, values: &[Value]) -> Translation {
+    /// The translation of the arguments of `function`: roles have these values, or else the usual ones.
+    pub fn new(function: Operation, values: &[(Role, Value)]) -> Translation {
         let names: Vec<&'static str> = arguments_of_operation(function)
             .take(MOST_ARGUMENTS)
             .map(|argument| argument.name())
             .collect();
         let place = |name: &str| names.iter().position(|one| *one == name);
-        let sources = values.iter().map(|value| match *value {
-            Value::Of(name) => place(name).map_or(Source::Nothing, Source::Argument),
-            Value::Number(number) => Source::Number(number),
-            Value::Made => Source::Made,
-            Value::Same(name) => place(name).map_or(Source::Nothing, Source::Same),
-            Value::Element(name, index, length) => {
-                let (length, counted) = match length {
-                    Length::Is(length) => (length, Some(None)),
-                    Length::Of(name) => (0, place(name).map(Some)),
-                };
-                match (place(name), counted) {
-                    (Some(array), Some(counted)) => Source::Element {
-                        array,
-                        index,
-                        length,
-                        counted,
-                    },
-                    _ => Source::Nothing,
-                }
+        let mut sources = Box::new([Value::Number(0); ROLES]);
+        // The first one of a role holds.
+        for (role, value) in USUAL.iter().rev().chain(values) {
+            if let Some(source) = value.placed(place) {
+                sources[*role as usize] = source;
             }
-            Value::Grid(dimension) => Source::Grid(dimension),
-            Value::Block(dimension) => Source::Block(dimension),
-            Value::Pattern => Source::Pattern,
-        });
-        let sources = sources.collect();
+        }
         let range = match ["work_dim", "global_work_size", "local_work_size"].map(place) {
             [Some(dimensions), Some(grid), Some(block)] => Some([dimensions, grid, block]),
             _ => None,
@@ -153,7 +150,7 @@ impl Translation {
             }
         }
         let of_sources = self.sources.iter().filter_map(|source| match source {
-            Source::Element { array, .. } => Some(*array),
+            Value::Element(array, ..) => Some(*array),
             _ => None,
         });
         let of_range = self
@@ -167,29 +164,42 @@ impl Translation {
         Arguments(values)
     }
 
-    /// The result of a call at its exit: what it returned, or the argument that it has made something of.
-    pub fn made(&self, arguments: &Arguments, callback: &Callback<'_>) -> u64 {
+    /// The results of a call at its exit, to which places lead: what it returned, or the argument that it has made something of, and
+    /// the memory of its device. 0 if it has failed.
+    pub fn made(&self, arguments: &Arguments, callback: &Callback<'_>) -> Made {
+        if callback.return_code().is_some_and(|code| code != 0) {
+            return Made::default();
+        }
         let same = self.sources.iter().find_map(|source| match source {
-            Source::Same(place) => Some(arguments.at(*place)),
+            Value::Same(place) => Some(arguments.at(*place)),
             _ => None,
         });
-        same.or_else(|| callback.return_value()).unwrap_or(0)
+        let of_device = || {
+            let context = describe::<Context>(callback.runtime_context()).ok()?;
+            Some(describe::<Agent>(context.agent).ok()?.memory)
+        };
+        let has_total = self
+            .sources
+            .iter()
+            .any(|source| matches!(source, Value::Total));
+        [
+            same.or_else(|| callback.return_value()).unwrap_or(0),
+            has_total.then(of_device).flatten().unwrap_or(0),
+        ]
     }
 
-    /// Puts the values of parameters into words, as C puts the fields of a structure: `parameters` are their bytes, 1, 4 or 8 each.
-    /// `made` is the address of the result. Called during the call: arrays of the program's are read. What has no room is left out.
-    pub fn put(
+    /// Puts the values of parameters into words, each at its offset. `made` is the address of the results ([`Made`]). Called during the call:
+    /// arrays of the program's are read. What has no room is left out.
+    pub fn put<'p>(
         &self,
-        parameters: impl Iterator<Item = usize>,
+        parameters: impl Iterator<Item = (usize, &'p Parameter)>,
         arguments: &Arguments,
         made: u64,
         to: &mut [u64],
     ) {
-        let mut end = 0_usize;
-        for (bytes, source) in parameters.zip(&self.sources) {
-            let place = end.next_multiple_of(bytes);
-            end = place + bytes;
-            let value = self.value(source, arguments, made);
+        for (place, parameter) in parameters {
+            let bytes = parameter.of.bytes;
+            let value = self.value(self.sources[parameter.role as usize], arguments, made);
             let Some(word) = to.get_mut(place / 8) else {
                 return;
             };
@@ -202,28 +212,34 @@ impl Translation {
         }
     }
 
-    fn value(&self, source: &Source, arguments: &Arguments, made: u64) -> u64 {
+    fn value(&self, source: Value<usize>, arguments: &Arguments, made: u64) -> u64 {
         let of = |place: usize| arguments.at(place);
-        match *source {
-            Source::Nothing => 0,
-            Source::Number(number) => number,
-            Source::Argument(place) => of(place),
-            Source::Made | Source::Same(_) => made,
-            Source::Element {
-                array,
-                index,
-                length,
-                counted,
-            } => {
-                let length = counted.map_or(length, |counted| of(counted) as usize);
+        match source {
+            Value::Number(number) => number,
+            Value::Of(place) => of(place),
+            Value::Made | Value::Same(_) => made,
+            Value::Place(place) => match of(place) {
+                0 => made,
+                place => place,
+            },
+            Value::Total => made + 8,
+            Value::Stream(place) => {
+                let stream = describe::<Stream>(StreamId(of(place) as u32));
+                stream.map_or(0, |stream| stream.handle)
+            }
+            Value::Element(array, index, length) => {
+                let length = match length {
+                    Length::Is(length) => length,
+                    Length::Of(place) => of(place) as usize,
+                };
                 element(of(array), length, index).unwrap_or(0)
             }
-            Source::Grid(dimension) => {
+            Value::Grid(dimension) => {
                 let (grid, block) = self.sizes(arguments, dimension);
                 grid.div_ceil(block)
             }
-            Source::Block(dimension) => self.sizes(arguments, dimension).1,
-            Source::Pattern => self.pattern.map_or(0, |[pattern, size]| {
+            Value::Block(dimension) => self.sizes(arguments, dimension).1,
+            Value::Pattern => self.pattern.map_or(0, |[pattern, size]| {
                 // A word of a pattern that is as large; otherwise its first byte.
                 match (of(pattern), of(size)) {
                     (0, _) | (_, 0) => 0,

@@ -1,9 +1,8 @@
 //! Names of kernels and strings, for C. They last for ever.
 
+use crate::{kept, lock};
 use core::ffi::{CStr, c_char};
-use gputrail_abi::{kept, lock};
 use gputrail_record::{KernelId, StringId};
-use gputrail_tool as tool;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{LazyLock, Mutex};
@@ -23,16 +22,28 @@ fn found<K: Copy + Eq + Hash>(
     Some(text)
 }
 
+/// The name of a kernel, if it is known.
+pub fn kernel(id: KernelId) -> Option<&'static CStr> {
+    static NAMES: Table<KernelId> = LazyLock::new(Mutex::default);
+    id.is_some()
+        .then(|| found(&NAMES, id, gputrail_tool::kernel_name))
+        .flatten()
+}
+
+/// A string, if it is known.
+pub fn string(id: StringId) -> Option<&'static CStr> {
+    static TEXTS: Table<StringId> = LazyLock::new(Mutex::default);
+    id.is_some()
+        .then(|| found(&TEXTS, id, gputrail_tool::string))
+        .flatten()
+}
+
 /// The name of a kernel, or null.
 pub fn of_kernel(id: KernelId) -> *const c_char {
-    static NAMES: Table<KernelId> = LazyLock::new(Mutex::default);
-    let name = id.is_some().then(|| found(&NAMES, id, tool::kernel_name));
-    name.flatten().map_or(std::ptr::null(), CStr::as_ptr)
+    kernel(id).map_or(std::ptr::null(), CStr::as_ptr)
 }
 
 /// A string, or null.
 pub fn of_string(id: StringId) -> *const c_char {
-    static TEXTS: Table<StringId> = LazyLock::new(Mutex::default);
-    let text = id.is_some().then(|| found(&TEXTS, id, tool::string));
-    text.flatten().map_or(std::ptr::null(), CStr::as_ptr)
+    string(id).map_or(std::ptr::null(), CStr::as_ptr)
 }
