@@ -325,8 +325,10 @@ fn read_rows(
     let mut statement = connection.prepare(sql).map_err(failed)?;
     let mut rows = statement.query([]).map_err(failed)?;
     let (mut count, mut bytes) = (0, 0);
-    let mut batch = RowBatch::default();
-    batch.columns = columns;
+    let mut batch = RowBatch {
+        columns,
+        ..RowBatch::default()
+    };
     let read = loop {
         let row = match rows.next() {
             Ok(Some(row)) => row,

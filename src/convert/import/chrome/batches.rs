@@ -57,8 +57,11 @@ enum Entry {
         /// The number of further fields, whose names and values are the next texts.
         further: u32,
     },
-    Other(Box<dyn FnOnce(&mut dyn ScanVisitor) + Send>),
+    Other(PassOn),
 }
+
+/// Passes what stands beside the events on.
+type PassOn = Box<dyn FnOnce(&mut dyn ScanVisitor) + Send>;
 
 /// A part of a file.
 #[derive(Default)]
