@@ -6,8 +6,8 @@ use std::io::{self, BufRead};
 const WINDOW: usize = 1 << 18;
 /// Bytes that are checked for UTF-8 in one piece. Behind damage they are checked again.
 const MAX_TEXT: usize = 1 << 16;
-/// Bytes that may be parsed in vain behind damage, for each byte that is skipped, and once.
-const MAX_WASTE: (u64, u64) = (8, 1 << 24);
+/// Bytes that may be parsed or searched in vain behind damage, for each byte that is skipped, and once.
+const MAX_WASTE: (u64, u64) = (8, 1 << 26);
 /// Length of the longest word or number outside of strings whose end is looked for behind the window.
 const LONGEST_TOKEN: usize = 16;
 
@@ -26,9 +26,12 @@ pub(super) struct JsonWindow<R> {
     pub ended: bool,
     /// The error that ended the file early, until it is reported.
     pub error: Option<(u64, io::Error)>,
-    /// Bytes that were parsed in vain and skipped, while looking for values behind damage.
-    pub wasted: u64,
+    /// Bytes that were skipped while looking for values behind damage.
     pub skipped: u64,
+    /// Bytes that were parsed in vain by then.
+    pub parsed: u64,
+    /// Bytes that were searched for the ends of values.
+    pub searched: u64,
 }
 
 impl<R: BufRead> JsonWindow<R> {
@@ -42,8 +45,9 @@ impl<R: BufRead> JsonWindow<R> {
             offset: 0,
             ended: false,
             error: None,
-            wasted: 0,
             skipped: 0,
+            parsed: 0,
+            searched: 0,
         }
     }
 
@@ -146,9 +150,18 @@ impl<R: BufRead> JsonWindow<R> {
     }
 
     /// Whether so much has been parsed in vain that objects in objects are no longer tried one by one.
-    pub fn has_wasted_too_much(&self) -> bool {
+    pub fn has_parsed_too_much(&self) -> bool {
+        self.is_too_much(self.parsed)
+    }
+
+    /// Whether so much has been searched that ends of values are no longer looked for.
+    pub fn has_searched_too_much(&self) -> bool {
+        self.is_too_much(self.searched)
+    }
+
+    fn is_too_much(&self, bytes: u64) -> bool {
         let (each, once) = MAX_WASTE;
-        self.wasted > once + each * self.skipped
+        bytes > once + each * self.skipped
     }
 
     /// The byte at `at`, in words.

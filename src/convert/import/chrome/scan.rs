@@ -508,22 +508,22 @@ impl<R: BufRead> ChromeScanner<R> {
                 }
                 Err(error) => {
                     let parsed = error_offset(rest, &error);
-                    let length = match self.window.has_wasted_too_much() {
-                        true => None,
-                        false => ValueScan::default().end(rest),
-                    };
-                    if length.is_none() && may_grow && !self.window.has_wasted_too_much() {
+                    let is_sought = !self.window.has_searched_too_much();
+                    let end = is_sought.then(|| ValueScan::default().end(rest));
+                    if end == Some(None) && may_grow {
                         self.fill(visitor);
                         continue;
                     }
-                    let is_repaired = length.is_some_and(|length| {
+                    let searched = end.map_or(0, |end| end.unwrap_or(rest.len()));
+                    let is_repaired = end.flatten().is_some_and(|length| {
                         let mut event: Option<ChromeEvent<'_>> = None;
                         let text = repaired(&rest[..length]).unwrap_or_default();
                         let _ = Self::parse(text.as_bytes(), &mut event);
                         event.is_some_and(|event| event.ph.is_some())
                     });
-                    self.window.wasted += (parsed + length.unwrap_or(0)) as u64;
-                    if !is_repaired && self.window.has_wasted_too_much() {
+                    self.window.parsed += parsed as u64;
+                    self.window.searched += searched as u64;
+                    if !is_repaired && self.window.has_parsed_too_much() {
                         // Objects in objects that end nowhere: those inside are not tried one by one.
                         self.window.at += parsed.saturating_sub(1);
                         self.window.skipped += parsed as u64;
@@ -537,7 +537,7 @@ impl<R: BufRead> ChromeScanner<R> {
     /// Whether the value at `at` is the last one in the array of events, so that only fields of the outermost object follow; if
     /// so, goes behind it. Looked for in the last bytes of a file only.
     fn is_last(&mut self, visitor: &mut impl ScanVisitor) -> bool {
-        if self.window.rest().first() != Some(&b'{') || self.window.has_wasted_too_much() {
+        if self.window.rest().first() != Some(&b'{') || self.window.has_searched_too_much() {
             return false;
         }
         while !self.window.ended && self.window.rest().len() < MAX_REPAIR {
@@ -549,7 +549,7 @@ impl<R: BufRead> ChromeScanner<R> {
         }
         let length = ValueScan::default().end(rest);
         let is_last = length.is_some_and(|length| is_behind_events(&rest[length..]));
-        self.window.wasted += length.unwrap_or(rest.len()) as u64;
+        self.window.searched += length.unwrap_or(rest.len()) as u64;
         if is_last {
             self.window.at += length.unwrap_or(0);
         }

@@ -427,6 +427,14 @@ fn corpus() -> Vec<(&'static str, Damaged)> {
             damaged(with(format!("{deep}]}}").as_bytes()), 2, None),
         ),
         (
+            "quotes and brackets that end nowhere: each byte is looked at a few times only",
+            damaged(
+                with("{\"".repeat(1 << 18).as_bytes()),
+                2,
+                Some((place, "skipped")),
+            ),
+        ),
+        (
             "the last of duplicate keys counts",
             damaged(
                 with(

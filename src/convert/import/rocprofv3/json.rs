@@ -435,7 +435,7 @@ impl<R: BufRead> JsonScanner<R> {
         let found_next = loop {
             let has_more = self.window.skip_to_brace();
             self.report_error(take);
-            if !has_more || self.window.has_wasted_too_much() {
+            if !has_more || self.window.has_parsed_too_much() {
                 break false;
             }
             if self.is_record(take) {
@@ -468,7 +468,7 @@ impl<R: BufRead> JsonScanner<R> {
         };
         self.window.at = (begin - self.window.offset) as usize;
         if !is_record {
-            self.window.wasted += parsed;
+            self.window.parsed += parsed;
         }
         is_record
     }
