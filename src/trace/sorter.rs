@@ -74,7 +74,11 @@ impl Memory {
     }
 
     /// Writes the entries behind the end of `file`, and returns the new end. There are none then.
-    fn write(&mut self, mut file: &File) -> io::Result<u64> {
+    fn write(&mut self, file: &File) -> io::Result<u64> {
+        self.write_to(file).map_err(in_temporary_file)
+    }
+
+    fn write_to(&mut self, mut file: &File) -> io::Result<u64> {
         self.sort();
         file.seek(SeekFrom::End(0))?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
@@ -91,6 +95,15 @@ impl Memory {
         self.bytes.clear();
         file.stream_position()
     }
+}
+
+/// An error with the directory of the runs.
+fn in_temporary_file(error: io::Error) -> io::Error {
+    let place = std::env::temp_dir();
+    io::Error::new(
+        error.kind(),
+        format!("a temporary file in {}: {error}", place.display()),
+    )
 }
 
 impl Sorter {
@@ -136,7 +149,11 @@ impl Sorter {
         self.end_run()?;
         let file = match &self.runs.file {
             Some(file) => Arc::clone(file),
-            None => Arc::clone(self.runs.file.insert(Arc::new(tempfile::tempfile()?))),
+            None => Arc::clone(
+                self.runs
+                    .file
+                    .insert(Arc::new(tempfile::tempfile().map_err(in_temporary_file)?)),
+            ),
         };
         if !self.has_threads {
             let end = self.memory.write(&file)?;
