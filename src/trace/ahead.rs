@@ -24,7 +24,7 @@ impl Batch for Vec<u8> {
 ///
 /// # Errors
 ///
-/// Those of `take` and `make`, and that of the system if it has no further thread.
+/// An error of `take` or `make`, or that of the system if it has no further thread.
 ///
 /// # Panics
 ///
@@ -50,7 +50,7 @@ pub fn ahead<B: Batch, T: Send>(
             // The other side may be done, and needs none.
             let _ = used.try_send(batch);
         }
-        // What has not been taken is not waited for.
+        // `make` does not wait for batches to be taken any more: its next one fails.
         drop(batches);
         match making.join() {
             Ok(made) => taken.and(made),

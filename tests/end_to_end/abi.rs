@@ -304,7 +304,7 @@ fn the_first_lines_of_the_page_about_vendors_apis_test_a_tool_without_a_gpu() {
         .split("```")
         .next()
         .unwrap();
-    // What makes the command and the library: those that cargo has made for this test take their place.
+    // The lines that make the command and the library. Those that cargo has made for this test take their place.
     let (making, lines): (Vec<&str>, Vec<&str>) = block.lines().partition(|line| {
         line.starts_with("sudo ") || line.starts_with("cargo ") || line.starts_with("export ")
     });

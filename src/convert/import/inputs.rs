@@ -60,7 +60,7 @@ fn supported() -> String {
 /// Memory for sorting, of all recordings that are read at the same time.
 const SORTING: usize = 128 << 20;
 
-/// What the reader of a recording may use.
+/// The memory and threads that the reader of a recording may use.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Allowance {
     /// Memory for sorting, in bytes.

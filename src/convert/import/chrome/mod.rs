@@ -71,6 +71,7 @@ mod pages;
 mod pairs;
 mod proton;
 mod record;
+mod repair;
 mod reworded;
 pub(super) mod scan;
 mod strings;

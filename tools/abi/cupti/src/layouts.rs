@@ -336,7 +336,7 @@ fn structures_and_numbers_are_those_of_nvidias_headers() {
     }
 }
 
-/// What is not in the headers here: functions of CUDA have callback ids by their numbers as well, and no record has fields that the
+/// Whether the headers here leave a name out: functions of CUDA have callback ids by their numbers as well, and no record has fields that the
 /// program chooses.
 fn is_left_out(name: &str) -> bool {
     name.contains("_TRACE_CBID_") || name.ends_with("FieldIds")

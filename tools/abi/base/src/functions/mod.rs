@@ -7,7 +7,8 @@
 //!
 //! Differences: a workgroup whose size the runtime chooses counts as one work-item, so that the grid is the work-items. An object
 //! that is released may have other references. Images are arrays. Attributes of devices have other numbers in each API, and are
-//! 0, but those of the simulated GPU in CUDA. A list of events is its first one. A fill of words may be one of bytes, with the pattern's first one.
+//! 0, but those of the simulated GPU in CUDA. A list of events is its first one. A fill of words may be one of bytes, with the
+//! pattern's first one.
 
 mod arguments;
 mod runtimes;
@@ -176,7 +177,7 @@ pub struct Table([Vec<Option<Shown>>; 2]);
 /// The runtimes whose calls appear.
 pub(crate) const DOMAINS: [Domain; 2] = [Domain::OPENCL, Domain::SIM];
 
-/// What `of` has for each function of the runtimes, by domain and number.
+/// The values of `of` for all functions of the runtimes, by domain and number.
 fn by_number<T>(of: impl Fn(Operation) -> Option<T>) -> [Vec<Option<T>>; 2] {
     DOMAINS.map(|domain| {
         let mut all = Vec::new();

@@ -8,7 +8,7 @@
 //! | `USER_DEFINED_RECORDS`, `ENABLE_HES`, `ENABLE_CIG_MODE` | 0; another value is `NOT_SUPPORTED` |
 //! | `MULTIPLE_SUBSCRIBER_STATE` | 0: there is one subscriber. It cannot be set |
 //!
-//! Those that a version of CUPTI does not have are `INVALID_PARAMETER` in its layout.
+//! An attribute that a version of CUPTI does not have is `INVALID_PARAMETER` in its layout.
 
 use super::translate;
 use crate::layout::{LAYOUTS, layout};

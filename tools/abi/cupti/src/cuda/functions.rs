@@ -23,7 +23,7 @@ const I: Type = of(4);
 const B: Type = of(1);
 
 functions! {
-    /// Those of the runtime.
+    /// The functions of the runtime.
     RUNTIME:
     cudaGetDeviceCount_v3020(count: P = Count) for CountDevices;
     cudaDeviceGetAttribute_v5000(value: P = Made, attr: I = CudaAttribute, device: I = Device) for GetDeviceAttribute;
@@ -80,7 +80,7 @@ functions! {
 }
 
 functions! {
-    /// Those of the driver.
+    /// The functions of the driver.
     DRIVER:
     cuInit(Flags: I = Flags) for Initialise;
     cuDeviceGetCount(count: P = Count) for CountDevices;
