@@ -8,7 +8,7 @@ use crate::context::{self, Context};
 use crate::kinds;
 use crate::place::{array, put_name};
 use crate::result::{Answer, api, failed};
-use crate::{load, thread_id};
+use crate::{is_thread, load, thread_id};
 use core::ffi::{c_char, c_void};
 use gputrail_abi::{WithData, lock};
 use gputrail_record::{Domain, ExternalId, ExternalKind};
@@ -131,9 +131,9 @@ fn push_own(context: &Context, id: u64) -> Answer {
     pushed.map_err(failed)
 }
 
-/// Threads are numbered from the process on.
+/// Checks that a thread is one of the process.
 fn check(thread: ThreadId) -> Answer {
-    (thread >= u64::from(std::process::id()))
+    is_thread(thread)
         .then_some(())
         .ok_or(Status::ERROR_INVALID_ARGUMENT)
 }

@@ -177,6 +177,15 @@ fn thread_id() -> ThreadId {
     unsafe { libc::gettid() as ThreadId }
 }
 
+/// Whether the process has a thread with this number.
+fn is_thread(number: ThreadId) -> bool {
+    let Ok(thread) = libc::pid_t::try_from(number) else {
+        return false;
+    };
+    // SAFETY: signal 0 is not sent: the system answers whether it could be.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) == 0 }
+}
+
 /// The name of a status, which lasts for ever; null if it is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocprofiler_get_status_name(status: Status) -> *const c_char {
