@@ -107,7 +107,7 @@ static void runtime(CUpti_CallbackId cbid, const CUpti_CallbackData *call) {
     }
     case CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020: {
         const cudaMalloc_v3020_params *asked = (const cudaMalloc_v3020_params *)of;
-        if (failed) CHECK(*asked->devPtr == NULL);
+        if (failed) CHECK(failed == 2 && *asked->devPtr == NULL);
         else allocated(call, (uint64_t)(size_t)*asked->devPtr);
         break;
     }
@@ -121,6 +121,10 @@ static void runtime(CUpti_CallbackId cbid, const CUpti_CallbackData *call) {
         events++;
         break;
     }
+    case CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020:
+        /* cudaErrorNotReady */
+        CHECK(failed == 0 || failed == 600);
+        break;
     case CUPTI_RUNTIME_TRACE_CBID_cudaGraphInstantiate_v10000: {
         const cudaGraphInstantiate_v10000_params *asked = (const cudaGraphInstantiate_v10000_params *)of;
         CHECK((const void *)*asked->pGraphExec != NULL && (const void *)*asked->pGraphExec != (const void *)asked->graph);
@@ -172,7 +176,7 @@ static void CUPTIAPI called_back(void *user, CUpti_CallbackDomain domain, CUpti_
     if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) {
         if (cbid < CUPTI_CBID_GPUTRAIL) runtime(cbid, call);
         /* Under gputrail's own ids a status is returned. */
-        else CHECK(*(const int *)call->functionReturnValue < 4);
+        else CHECK(*(const int *)call->functionReturnValue >= 0 && *(const int *)call->functionReturnValue < 4);
     } else driver(cbid, call);
 }
 

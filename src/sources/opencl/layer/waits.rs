@@ -81,9 +81,12 @@ fn work_of(event: cl_event) -> Option<(WorkId, QueueId)> {
 /// The context of an event, which the runtime is asked for unless the event is a recent one of work.
 fn context_of(event: cl_event) -> ContextId {
     let [known, _, queue] = place(event);
-    let context = ContextId((queue.load(Ordering::Relaxed) >> 32) as u32);
-    if known.load(Ordering::Relaxed) == u64::from(event) && context.is_some() {
-        return context;
+    let is_known = || known.load(Ordering::Relaxed) == u64::from(event);
+    if is_known() {
+        let context = ContextId((queue.load(Ordering::Relaxed) >> 32) as u32);
+        if is_known() && context.is_some() {
+            return context;
+        }
     }
     let context = ask!(below(), clGetEventInfo(event, CL_EVENT_CONTEXT) -> cl_context);
     let context = context.map(|context| contexts::context(context).id);
@@ -189,6 +192,10 @@ pub(super) unsafe fn for_events(
     let mut before = Synchronization::blank();
     (before.what, before.events) = (SynchronizationType::EVENT_SYNCHRONIZE, count);
     call.notify_wait(before);
+    // SAFETY: the program's list, of as many events as it says, or null.
+    let first = unsafe { work::list(events, count) }.first();
+    // All events of a wait have the same context. It is asked for as long as the program has to keep them.
+    let context = first.map_or(ContextId::NONE, |event| context_of(*event));
     // SAFETY: the program's own arguments.
     let result = unsafe { next!(clWaitForEvents(count, events)) };
     call.end();
@@ -206,11 +213,8 @@ pub(super) unsafe fn for_events(
         )
     };
     let waited = last_of_each_queue(list);
-    if let [event, ..] = list
-        && result == CL_SUCCESS
-    {
-        // All events of a wait have the same one.
-        record.work.context = context_of(*event);
+    if result == CL_SUCCESS {
+        record.work.context = context;
     }
     let (last, queues) = waited;
     if let [(_, first), others @ ..] = &last[..queues] {

@@ -8,11 +8,11 @@ use crate::place::{Place, write_list};
 use crate::result::{Answer, CUptiResult};
 use crate::{callback_data, with_gputrail};
 use core::ffi::{c_char, c_void};
-use gputrail_abi::{kept, lock};
+use gputrail_abi::{Handles, kept, lock};
 use gputrail_record::{Domain, Operation};
 use gputrail_tool::{self as tool, Callback, Phase};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// `CUpti_CallbackFunc`
@@ -41,6 +41,20 @@ impl Client {
     pub fn is_enabled(&self, domain: CallbackDomain, id: u32) -> bool {
         let enabled = self.enabled.read().unwrap_or_else(PoisonError::into_inner);
         enabled.contains(&(domain.0, id))
+    }
+
+    /// Enables or disables callbacks. Returns those that were not so before.
+    fn change(&self, domain: CallbackDomain, ids: &[u32], on: bool) -> Vec<u32> {
+        let mut enabled = self.enabled.write().unwrap_or_else(PoisonError::into_inner);
+        let changes = ids.iter().copied().filter(|id| {
+            let callback = (domain.0, *id);
+            if on {
+                enabled.insert(callback)
+            } else {
+                enabled.remove(&callback)
+            }
+        });
+        changes.collect()
     }
 
     /// Calls the function, unless it has been unsubscribed.
@@ -84,7 +98,6 @@ pub fn finish() {
 
 impl Subscription {
     fn new(client: Client, name: String) -> Answer<Subscription> {
-        static NEXT: AtomicUsize = AtomicUsize::new(1);
         let client = Arc::new(client);
         let of_subscriber = client.clone();
         let context = tool::Context::new()?;
@@ -95,7 +108,7 @@ impl Subscription {
         })?;
         context.start()?;
         Ok(Subscription {
-            handle: NEXT.fetch_add(1, Ordering::Relaxed) << 4,
+            handle: Handles::<Subscription>::number(),
             client,
             enabling: Mutex::default(),
             name,
@@ -107,17 +120,14 @@ impl Subscription {
     /// Enables or disables ids of a domain: what happens is told as long as one of its ids is enabled.
     fn enable(&self, domain: CallbackDomain, ids: &[u32], on: bool) -> Answer {
         let _enabling = lock(&self.enabling);
-        {
-            let enabled = &self.client.enabled;
-            let mut enabled = enabled.write().unwrap_or_else(PoisonError::into_inner);
-            for id in ids {
-                if on {
-                    enabled.insert((domain.0, *id))
-                } else {
-                    enabled.remove(&(domain.0, *id))
-                };
-            }
-        }
+        let changed = self.client.change(domain, ids, on);
+        self.enable_operations(domain, ids, on).inspect_err(|_| {
+            self.client.change(domain, &changed, !on);
+        })
+    }
+
+    /// Has gputrail call back for the operations that appear under these ids, or not.
+    fn enable_operations(&self, domain: CallbackDomain, ids: &[u32], on: bool) -> Answer {
         let mut affected: Vec<Operation> = Vec::new();
         for id in ids {
             affected.extend(domain::operations(domain, *id));

@@ -23,7 +23,7 @@ use crate::layout::{Layout, layout};
 use crate::objects::{CUcontext, CUstream, handle_of_context, handle_of_stream};
 use core::ffi::{CStr, c_char, c_void};
 use gputrail_abi::activity::stream_of;
-use gputrail_abi::functions::{Arguments, Made};
+use gputrail_abi::functions::{Arguments, Made, error_of, returned};
 use gputrail_abi::{kept, names};
 use gputrail_record::{
     CodeObject, Context, ContextId, Domain, GraphChange, GraphOperation, Marker, MarkerKind,
@@ -136,7 +136,7 @@ struct Numbers {
     driver: u64,
 }
 
-/// The function of a call's end gets one word from its beginning: 0, or where the numbers are.
+/// Takes the numbers of a call back at its exit. Between enter and exit gputrail keeps one word: 0, or the address of them.
 fn take_numbers(word: u64) -> Numbers {
     let numbers = core::ptr::with_exposed_provenance_mut::<Numbers>(word as usize);
     if numbers.is_null() {
@@ -212,13 +212,7 @@ fn own_call(client: &Client, callback: &Callback<'_>, site: u32, number: &mut u6
         *to = argument.value();
         params.count += 1;
     }
-    // Functions of the simulated GPU's runtime return a status, beside what they make.
-    let mut value = match operation.domain {
-        Domain::OPENCL => callback.return_value().unwrap_or(0),
-        _ => callback
-            .return_code()
-            .map_or(0, |code| i64::from(code) as u64),
-    };
+    let mut value = returned(callback);
     let mut data = data_of(callback, site, number);
     data.function_name = kept(callback.name()).as_ptr();
     data.function_params = (&raw const params).cast();
@@ -253,7 +247,7 @@ fn call_of_cuda(
     };
     let mut params = [0; cuda::WORDS];
     shown.put(arguments, (&raw const made).addr() as u64, &mut params);
-    let mut status = u64::from(cuda::status(callback.return_code().unwrap_or(0)));
+    let mut status = u64::from(error_of(callback.return_code().unwrap_or(0)));
     let mut data = data_of(callback, site, number);
     data.function_name = cuda::plain_name(function).as_ptr();
     data.function_params = (&raw const params).cast();

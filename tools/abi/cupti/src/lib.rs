@@ -37,7 +37,7 @@
 //! | `cuptiDeviceSupported` | `CUPTI_DEVICE_SUPPORTED` for each known device, `CUPTI_DEVICE_VIRTUAL` for the simulated GPU | `INVALID_DEVICE` |
 //! | `cuptiComputeCapabilitySupported` | 0: no device has one | |
 //! | `cuptiGetAutoBoostState` | | `INVALID_PARAMETER` of null; else `NOT_SUPPORTED`: no device has auto boost |
-//! | `cuptiFinalize` | unsubscribes, disables all kinds, delivers what has been recorded and forgets the program's functions | |
+//! | `cuptiFinalize` | unsubscribes, disables all kinds, delivers what has been recorded and forgets the program's functions. Attributes stay | `INVALID_OPERATION`: within a buffer's function |
 //! | `cuptiDeviceVirtualizationMode` | `..._NONE`, `..._VIRTUAL_GPU` for the simulated GPU | `INVALID_DEVICE` |
 //! | `cuptiIsTracingSessionRunning` | whether there is a subscriber, or a kind is enabled | |
 //! | `cuptiSubscribe`, `cuptiSubscribe_v2` | the second gives the subscriber a name | `MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`, of CUDA 10.0 `MAX_LIMIT_REACHED`; `INVALID_PARAMETER` also without a function |
@@ -47,9 +47,9 @@
 //! | `cuptiGetCallbackName` | of the domains driver and runtime | `INVALID_PARAMETER` of other domains and of ids that the headers do not name, and the name is null |
 //! | `cuptiSupportedDomains` | five, from CUDA 12 on six | |
 //! | `cuptiActivityRegisterCallbacks` | the functions are called one at a time, on threads of gputrail's or on one that flushes or disables | `INVALID_OPERATION` within them |
-//! | `cuptiActivityEnable`, `cuptiActivityEnableAndDump`, `cuptiActivityDisable`, `cuptiActivityGetEnabledKinds` | the table of kinds says which. What was recorded before a kind is disabled is delivered. What cannot be enabled can be disabled | `INVALID_KIND`, `NOT_COMPATIBLE` |
+//! | `cuptiActivityEnable`, `cuptiActivityEnableAndDump`, `cuptiActivityDisable`, `cuptiActivityGetEnabledKinds` | the table of kinds says which. What was recorded before a kind is disabled is delivered. What cannot be enabled can be disabled | `INVALID_KIND`, `NOT_COMPATIBLE`; `INVALID_OPERATION`: a kind is disabled within a buffer's function |
 //! | `cuptiActivityEnableContext`, `cuptiActivityDisableContext` | supersede the setting for all contexts until `cuptiFinalize` | `INVALID_KIND`, `INVALID_CONTEXT`; of kinds whose records belong to no context, calls among them, `NOT_COMPATIBLE` if it is to be enabled and `INVALID_KIND` if disabled |
-//! | `cuptiActivityFlushAll`, `cuptiActivityFlush` | wait for the queues of OpenCL, deliver all records of what has ended, and give the buffer back. Forced, they do not wait, and deliver what has not ended as well, with an end of 0; a record with its times follows. Context and stream are not used | `INVALID_OPERATION`: no functions are registered, or within a callback or one of these functions; `UNKNOWN` |
+//! | `cuptiActivityFlushAll`, `cuptiActivityFlush` | wait for the queues of OpenCL, deliver all records of what has ended, and give the buffer back. Forced, they do not wait, and `MEMORY` has a record of each allocation that lives, with an end of 0; work that has not ended has its record when it ends. Context and stream are not used | `INVALID_OPERATION`: no functions are registered, or within a callback or one of these functions; `UNKNOWN` |
 //! | `cuptiActivityFlushPeriod` | how often records are looked for and full buffers given back, before a kind is enabled; otherwise each 100 ms | |
 //! | `cuptiActivityGetStructSize` | of the library's version (0, or its number) and of CUDA 13.5 | `INVALID_KIND`; `NOT_SUPPORTED`: another version |
 //! | `cuptiActivityGetNextRecord` | what is no record ends the buffer | `MAX_LIMIT_REACHED`; `INVALID_PARAMETER`: a pointer that is none of the buffer's records |

@@ -84,7 +84,10 @@ pub fn told(nanos: u64) -> Option<u64> {
     let reading = read(function).ok();
     let mut clock = CLOCK.write().unwrap_or_else(PoisonError::into_inner);
     let clock = clock.as_mut()?;
-    if let Some(reading) = reading {
+    // Another clock may have been registered meanwhile.
+    if let Some(reading) = reading
+        && core::ptr::fn_addr_eq(clock.function, function)
+    {
         add(&mut clock.readings, reading);
     }
     Some(interpolated(&clock.readings, nanos))

@@ -13,7 +13,7 @@ use crate::objects;
 use crate::{kinds, payload};
 use core::ffi::c_void;
 use gputrail_abi::activity::{RangeEvent, Ranges, Transfer};
-use gputrail_abi::functions::all_calls;
+use gputrail_abi::functions::{all_calls, returned};
 use gputrail_abi::lock;
 use gputrail_record::{Allocation, Completion, Domain, Marker, MemoryCopy, Operation, WorkId};
 use gputrail_rocprofiler::{
@@ -347,7 +347,7 @@ impl Told {
             size: size_of::<CallData>() as u64,
             count: 0,
             arguments: [0; ARGUMENTS],
-            result: callback.return_value().unwrap_or(0),
+            result: returned(&callback),
         };
         for (to, argument) in data.arguments.iter_mut().zip(callback.arguments()) {
             *to = argument.value();

@@ -96,9 +96,11 @@ pub fn sampled(all: &[CodeObjectId]) {
             let Ok(object) = describe::<CodeObject>(*id) else {
                 continue;
             };
-            let place = match lock(&TOLD).entry((context.id.handle, id.0)) {
+            // Outside of the lock, since it calls the library.
+            let place = CodePlace::new(&object, &[]);
+            match lock(&TOLD).entry((context.id.handle, id.0)) {
                 Entry::Occupied(_) => continue,
-                Entry::Vacant(untold) => *untold.insert(CodePlace::new(&object, &[])),
+                Entry::Vacant(untold) => untold.insert(place),
             };
             let what = (Kind::CODE_OBJECT, CodeObjectOperation::LOAD.0);
             let (ids, mut data) = (
@@ -255,9 +257,10 @@ fn of_call(callback: &Callback<'_>) -> Option<(u32, u64)> {
     let operation = callback.operation();
     let mut arguments = callback.arguments();
     let value = arguments.nth(place_of_queue(operation)?)?.value();
-    let id = match operation.domain {
-        Domain::OPENCL => tool::queue_of(value).unwrap_or(QueueId::NONE).0,
-        _ => tool::stream_of(value).unwrap_or(StreamId::NONE).0,
-    };
-    Some((id, value))
+    if operation.domain == Domain::OPENCL {
+        return Some((tool::queue_of(value).unwrap_or(QueueId::NONE).0, value));
+    }
+    // A stream of the simulated GPU is named by its number.
+    let stream = describe::<Stream>(StreamId(value as u32)).ok()?;
+    Some((stream.id.0, stream.handle))
 }

@@ -10,7 +10,7 @@ use crate::hip::{self, HipRecord, KeptArguments};
 use crate::kinds;
 use crate::payload;
 use gputrail_abi::activity::{Consumer, Joined, Reader, Transfer};
-use gputrail_abi::functions::Arguments;
+use gputrail_abi::functions::{Arguments, error_of};
 use gputrail_record::{
     self as record, Allocation, Api, ChildKernel, KernelDispatch, MemoryCopy, MemorySet,
     Retirement, WorkHeader, WorkRecord,
@@ -232,7 +232,7 @@ impl Consumer for Translator {
                 arguments,
                 result: [0; HIP_RESULT_BYTES / 8],
             };
-            record.result[0] = hip::error_of(call.return_code);
+            record.result[0] = error_of(call.return_code).into();
             record
         });
     }

@@ -43,7 +43,7 @@ pub trait Consumer {
     fn allocation(&mut self, allocation: &Allocation) {}
     /// A counter of managed memory.
     fn managed_memory(&mut self, counter: &UnifiedMemoryCounter) {}
-    /// An external id of a call, ahead of it.
+    /// An external id of a call. It comes before the record of the call.
     fn external(&mut self, external: &ExternalCorrelation) {}
     /// Time that tools and compilers take.
     fn overhead(&mut self, overhead: &Overhead) {}
@@ -51,9 +51,9 @@ pub trait Consumer {
     fn marker(&mut self, marker: &Marker) {}
     /// A reading of an agent's clocks and temperatures.
     fn environment(&mut self, reading: &Environment) {}
-    /// A workgroup that makes room for others, or comes back.
+    /// A workgroup was preempted, or resumed.
     fn preemption(&mut self, preemption: &Preemption) {}
-    /// All that a call has done is over.
+    /// All work of a call has completed.
     fn retirement(&mut self, retirement: &Retirement) {}
 }
 

@@ -24,7 +24,7 @@ impl<R> Deref for Joined<'_, R> {
 }
 
 impl<R: WorkRecord> Joined<'_, R> {
-    /// Whether the work has ended: work may come that had not when the program ended.
+    /// Whether the work has ended. Records also come of work that was unfinished when the program ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.times.unfinished, Unfinished::NO | Unfinished::NO_TIMES)
     }
@@ -52,7 +52,8 @@ pub fn local_memory(kernel: &KernelDispatch) -> u32 {
     kernel.static_local_memory.saturating_add(of_launch)
 }
 
-/// Whether a copy is a migration: pages of managed memory move since somebody accesses them, without a call.
+/// Whether a copy is a migration: pages of managed memory move because the host or a device accesses
+/// them, without a call.
 pub fn is_migration(copy: &MemoryCopy) -> bool {
     let ends = [copy.source_memory, copy.destination_memory];
     !copy.work.correlation.is_some() && ends == [MemoryKind::MANAGED; 2]

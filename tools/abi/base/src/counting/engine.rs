@@ -95,7 +95,8 @@ impl<C: Counts> Engine<C> {
         self.change(&known.map(|agent| (agent, Way::Kernels)).collect())
     }
 
-    /// Has devices counted in these ways. More may be counted, unless there are none: then it stops.
+    /// Has devices counted in these ways. More may be counted, unless there are none: then it stops, or only keeps others from
+    /// counting ([`Counts::IS_RESERVED`]).
     ///
     /// # Errors
     ///
@@ -107,10 +108,12 @@ impl<C: Counts> Engine<C> {
                 return Ok(());
             }
         }
-        let before = self.ways();
+        let before = self.counts().then(|| self.ways());
         self.stop();
         self.begin(ways).inspect_err(|_| {
-            let _ = self.begin(&before);
+            if let Some(before) = before {
+                let _ = self.begin(&before);
+            }
         })
     }
 

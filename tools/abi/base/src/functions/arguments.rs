@@ -114,7 +114,7 @@ impl Translation {
             .collect();
         let place = |name: &str| names.iter().position(|one| *one == name);
         let mut sources = Box::new([Value::Number(0); ROLES]);
-        // The first one of a role holds.
+        // Values of the row replace usual ones. Of several usual ones the first that fits holds, so that they are set in reverse.
         for (role, value) in USUAL.iter().rev().chain(values) {
             if let Some(source) = value.placed(place) {
                 sources[*role as usize] = source;

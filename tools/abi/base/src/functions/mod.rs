@@ -7,8 +7,8 @@
 //!
 //! Differences: a workgroup whose size the runtime chooses counts as one work-item, so that the grid is the work-items. An object
 //! that is released may have other references. Images are arrays. Attributes of devices have other numbers in each API, and are
-//! 0, but those of the simulated GPU in CUDA. A list of events is its first one. A fill of words may be one of bytes, with the
-//! pattern's first one.
+//! 0, but those of the simulated GPU in CUDA. Of a list of events, the first appears. A fill with a pattern of words may appear as
+//! a fill with the pattern's first byte.
 
 mod arguments;
 mod runtimes;
@@ -21,6 +21,30 @@ use arguments::Translation;
 use core::ffi::CStr;
 use gputrail_record::{Domain, Operation};
 use gputrail_tool::Callback;
+
+/// The `cudaError_t`, `CUresult` and `hipError_t` for a status of OpenCL or of the simulated GPU's runtime: they have the same numbers.
+pub fn error_of(status: i32) -> u32 {
+    match status {
+        0 => 0,
+        // CL_INVALID_VALUE; the simulated GPU's
+        -30 | 1 => 1,
+        // CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY; the simulated GPU's
+        -6..=-4 | 2 => 2,
+        // Work has not ended: the simulated GPU's
+        3 => 600,
+        _ => 999,
+    }
+}
+
+/// The value that a call has returned, at its exit. A function of the simulated GPU's runtime returns a status, beside what it makes.
+pub fn returned(callback: &Callback<'_>) -> u64 {
+    match callback.operation().domain {
+        Domain::OPENCL => callback.return_value().unwrap_or(0),
+        _ => callback
+            .return_code()
+            .map_or(0, |code| i64::from(code) as u64),
+    }
+}
 
 /// Enumerations whose values are places in arrays.
 macro_rules! places {
@@ -107,7 +131,7 @@ pub struct Function {
     pub name: &'static CStr,
     /// Its parameters.
     pub parameters: &'static [Parameter],
-    /// The actions that it is the like for.
+    /// The actions that appear as this function.
     pub actions: &'static [Action],
 }
 

@@ -97,7 +97,7 @@ pub fn new_objects(kinds: u64, with_names: bool) {
     }
     if wanted(ActivityKind::STREAM) {
         // The call that creates one may not have said so yet.
-        let is_due = |handle| with_names || created::call_of(handle) != 0;
+        let is_due = |handle| with_names || created::has_call(handle);
         let of_stream = |id| describe::<Stream>(StreamId(id)).ok();
         let of_stream = |id| of_stream(id).filter(|stream| is_due(stream.handle));
         state.streams.new_ones(of_stream, stream);
@@ -172,6 +172,8 @@ fn device(agent: Agent) {
     record.uuid = links::uuid(&agent);
     record.name = names::of_string(agent.name);
     record.is_cuda_visible = 1;
+    record.compute_capability_major = of(Kind::COMPUTE_CAPABILITY_MAJOR);
+    record.compute_capability_minor = of(Kind::COMPUTE_CAPABILITY_MINOR);
     // No device is a part of one.
     (record.gpu_instance_id, record.compute_instance_id) = (u32::MAX, u32::MAX);
     sink::put(&record);
@@ -194,6 +196,9 @@ fn attributes(agent: Agent) {
         (13, u64::from(agent.clock_mhz) * 1000),
         (16, agent.compute_units.into()),
         (38, of(Kind::L2_CACHE)),
+        (39, of(Kind::MAX_WAVES).saturating_mul(of(Kind::WAVE_SIZE))),
+        (75, of(Kind::COMPUTE_CAPABILITY_MAJOR)),
+        (76, of(Kind::COMPUTE_CAPABILITY_MINOR)),
     ];
     for (number, value) in all.into_iter().filter(|(_, value)| *value != 0) {
         let mut record = DeviceAttribute::blank();
@@ -223,7 +228,7 @@ fn stream(stream: Stream) {
     record.stream_id = stream.id.0;
     record.priority = stream.priority as u32;
     record.flag = stream.flag.0;
-    record.correlation_id = created::call_of(stream.handle);
+    record.correlation_id = created::take_call(stream.handle);
     sink::put(&record);
 }
 
@@ -237,7 +242,7 @@ fn queue(queue: Queue) {
     record.stream_id = queue.id.0;
     // CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NON_BLOCKING: there is no default stream.
     record.flag = 2;
-    record.correlation_id = created::call_of(queue.handle);
+    record.correlation_id = created::take_call(queue.handle);
     sink::put(&record);
 }
 

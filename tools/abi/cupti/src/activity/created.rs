@@ -38,10 +38,17 @@ pub fn watch() -> Answer {
     Ok(())
 }
 
-/// The call that created the stream with this handle; 0 if it is not known.
-pub fn call_of(handle: u64) -> u32 {
-    let calls = lock(&CALLS);
-    let call = calls.as_ref().and_then(|calls| calls.get(&handle).copied());
+/// Whether the call that created the stream with this handle is known.
+pub fn has_call(handle: u64) -> bool {
+    lock(&CALLS)
+        .as_ref()
+        .is_some_and(|calls| calls.contains_key(&handle))
+}
+
+/// The call that created the stream with this handle, which is forgotten; 0 if it is not known.
+pub fn take_call(handle: u64) -> u32 {
+    let mut calls = lock(&CALLS);
+    let call = calls.as_mut().and_then(|calls| calls.remove(&handle));
     call.unwrap_or(0)
 }
 

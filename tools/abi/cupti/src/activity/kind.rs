@@ -11,7 +11,7 @@
 //! | `KERNEL`, `CONCURRENT_KERNEL` | Kernels run as they do without: none is serialized. If both are enabled, records are of the second kind. Of one context, too |
 //! | `CDP_KERNEL` | kernels that kernels have launched, of the simulated GPU: they come with `CONCURRENT_KERNEL`, so that a program has to look at the kind of each record; `NOT_COMPATIBLE` alone |
 //! | `DRIVER`, `RUNTIME` | all functions of OpenCL are the driver's, those of the simulated GPU's runtime the runtime's, under gputrail's ids; functions of OpenCL with a like in CUDA's runtime are the runtime's under its ids, too ([`cuda`](crate::cuda)) |
-//! | `DEVICE`, `DEVICE_ATTRIBUTE` | each device once. Compute capability is 0.0; attributes that are not known are 0, or have no record. `uuid` is the PCI address as text where the runtime has no id |
+//! | `DEVICE`, `DEVICE_ATTRIBUTE` | each device once. Attributes that are not known are 0, or have no record: the compute capability of all but the simulated GPU is 0.0. `uuid` is the PCI address as text where the runtime has no id |
 //! | `CONTEXT`, `STREAM`, `MODULE`, `FUNCTION` | each object once, with the next records that are delivered. Modules have no `cubin`: the callback has it |
 //! | `NAME` | devices, threads, contexts and streams that have a name, and again when it changes; at a flush |
 //! | `MARKER`, `MARKER_DATA` | moments and both ends of ranges; those of NVTX's locks have the flags `SYNC_ACQUIRE` (the wait begins), `..._SUCCESS` and `..._FAILED` (it ends) and `SYNC_RELEASE` (the hold ends), too; values of counters and names of resources have none. A payload that is a text is its address |
@@ -115,7 +115,7 @@ kinds! {
 /// One more than the greatest kind of each layout (`CUPTI_ACTIVITY_KIND_COUNT`).
 const COUNTS: [u32; LAYOUTS] = [48, 53, 56, 60];
 /// One more than the greatest kind of all.
-pub const COUNT: u32 = 60;
+pub const COUNT: u32 = COUNTS[LAYOUTS - 1];
 
 impl ActivityKind {
     /// `INVALID_KIND` for a number that is no kind in the library's layout.

@@ -24,7 +24,7 @@ impl Allocations {
         let place = (one.context, one.address);
         match one.operation {
             AllocationOperation::ALLOCATE => {
-                // One whose end was not recorded is over.
+                // The allocation before at this address has been freed without a record.
                 if let Some(before) = self.0.insert(place, Live::new(one)) {
                     before.put(0);
                 }

@@ -399,11 +399,14 @@ pub extern "C" fn cuptiSetThreadIdType(kind: u32) -> CUptiResult {
     with_gputrail(|| attributes::set_thread_ids(kind))
 }
 
-/// Ends everything. The next call begins anew.
+/// Ends everything but the attributes. The next call begins anew.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiFinalize() -> CUptiResult {
     api(|| {
         prepared()?;
+        if sink::is_within() {
+            return Err(CUptiResult::INVALID_OPERATION);
+        }
         extension::finish();
         callback::finish();
         service::finish();

@@ -211,6 +211,10 @@ impl Service {
 
     fn enable(&self, kind: ActivityKind, within: Option<ContextId>, on: bool) -> Answer {
         if !on && wanted::is_anywhere(kind) {
+            if sink::is_within() {
+                // The reader that has called the program's function is in use.
+                return Err(CUptiResult::INVALID_OPERATION);
+            }
             // What has been recorded is told as long as its kind is wanted.
             let _ = self.buffer.flush();
             lock(&self.reader).to.flush(false);
@@ -262,7 +266,7 @@ impl Service {
         Ok(())
     }
 
-    /// Delivers what has been recorded to the sink. `forced` delivers work that has not ended, too; otherwise the queues of
+    /// Delivers what has been recorded to the sink. `forced` delivers allocations that live, too; otherwise the queues of
     /// OpenCL are waited for.
     pub fn flush(&self, forced: bool) -> Answer {
         let flushed = if forced {

@@ -18,7 +18,7 @@ use crate::objects::{self, stream_id};
 use gputrail_abi::activity::{
     Consumer, Joined, Reader, Transfer, agent_of, is_migration, workgroup, workgroups,
 };
-use gputrail_abi::functions::Arguments;
+use gputrail_abi::functions::{Arguments, error_of};
 use gputrail_abi::names;
 use gputrail_record::{
     AgentId, Allocation, AllocationOperation, Api, ChildKernel, CorrelationId, Domain, Environment,
@@ -303,7 +303,7 @@ impl Translator {
         (record.src_id, record.dst_id) = (self.device(source), self.device(destination));
         record.stream_id = stream_id(copy.work.stream, copy.work.queue);
         record.process_id = std::process::id();
-        // Pages move since somebody accesses them: CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_COHERENCE
+        // Pages of managed memory move because the host or a device accesses them: CUPTI_ACTIVITY_UNIFIED_MEMORY_MIGRATION_CAUSE_COHERENCE
         record.flags = 2;
         sink::put(&record);
     }
@@ -403,7 +403,7 @@ fn put_calls(call: &Api, arguments: Option<&Arguments>) {
         return;
     }
     let (status, driver) = (
-        cuda::status(call.return_code),
+        error_of(call.return_code),
         id_in(CallbackDomain::DRIVER_API),
     );
     let choice = driver.and_then(|id| selected::choice(own, id));

@@ -216,13 +216,17 @@ pub fn disable(change: impl FnOnce(&mut Table) -> Answer) -> Answer {
         change(&mut table)?;
         Plan::new(&table, |_, group| group.is_enabled)?
     };
-    let sets = plan.sets()?;
+    // Without sets no kernel is counted: the groups that are to be disabled are, in any case.
+    let (sets, answer) = match plan.sets() {
+        Ok(sets) => (sets, Ok(())),
+        Err(status) => (ChosenSets::new(), Err(status)),
+    };
     choose(table(), sets);
     if plan.ways.is_empty() {
         engine.stop();
         table().calls.clear();
     }
-    Ok(())
+    answer
 }
 
 /// Changes how a context counts, and has its enabled groups count so.

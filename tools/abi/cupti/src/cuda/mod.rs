@@ -21,18 +21,6 @@ use std::sync::LazyLock;
 /// The most words of a function's parameters.
 pub const WORDS: usize = 9;
 
-/// The status for one of OpenCL or of the simulated GPU's runtime, as a `CUresult` and a `cudaError_t`.
-pub fn status(of: i32) -> u32 {
-    match of {
-        0 => 0,
-        // CL_INVALID_VALUE
-        -30 => 1,
-        // CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY
-        -6..=-4 => 2,
-        _ => 999,
-    }
-}
-
 /// An API of CUDA's.
 struct Api {
     /// The number of ids in each layout.

@@ -12,7 +12,7 @@ use crate::result::Answer;
 use core::ffi::{CStr, c_int, c_void};
 use functions::{FUNCTIONS, TEXT};
 pub use gputrail_abi::functions::Arguments;
-use gputrail_abi::functions::{Function, Made, Parameter, Shown, Table};
+use gputrail_abi::functions::{Function, Made, Parameter, Role, Shown, Table, error_of};
 use gputrail_abi::{kept, lock};
 use gputrail_record::Operation;
 use gputrail_rocprofiler::{
@@ -33,11 +33,6 @@ mod names {
 pub const ARGUMENT_BYTES: usize = 88;
 /// The most calls whose arguments wait for their records.
 const MOST_KEPT: usize = 1 << 16;
-
-/// `hipErrorOutOfMemory`
-const OUT_OF_MEMORY: u64 = 2;
-/// `hipErrorUnknown`
-const UNKNOWN: u64 = 999;
 
 /// The payload of a callback on a call of HIP, and behind it what the call has made.
 #[derive(Copy, Clone, Debug)]
@@ -73,18 +68,10 @@ impl HipData {
 
     /// Puts what a call has returned, at its exit.
     pub fn put_result(&mut self, shown: &Shown, arguments: &Arguments, callback: &Callback<'_>) {
-        self.result[0] = callback.return_code().map_or(0, error_of);
+        self.result[0] = callback
+            .return_code()
+            .map_or(0, |code| error_of(code).into());
         self.made = shown.made(arguments, callback);
-    }
-}
-
-/// The `hipError_t` for a status of OpenCL or of the simulated GPU's runtime.
-pub fn error_of(status: i32) -> u64 {
-    match status {
-        0 => 0,
-        // CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY
-        -6..=-4 => OUT_OF_MEMORY,
-        _ => UNKNOWN,
     }
 }
 
@@ -130,8 +117,14 @@ impl KeptArguments {
         let mut values = [0; ARGUMENT_BYTES / 8];
         shown.put(&arguments, 0, &mut values);
         let called = shown.function(&arguments);
-        let texts = called.function.places();
-        for (place, _) in texts.filter(|(_, parameter)| parameter.of.mangled == TEXT.mangled) {
+        for (place, parameter) in called.function.places() {
+            if matches!(parameter.role, Role::Made | Role::Total | Role::Count) {
+                // It leads to a result, which the record does not have.
+                values[place / 8] = 0;
+            }
+            if parameter.of.mangled != TEXT.mangled {
+                continue;
+            }
             let text = core::ptr::with_exposed_provenance(values[place / 8] as usize);
             // SAFETY: null, or the program's text for the call, which ends with a 0.
             let text = unsafe { gputrail_abi::given(text) };
@@ -205,12 +198,13 @@ unsafe fn visit_all(
     let of = function(operation).ok_or(Status::ERROR_OPERATION_NOT_FOUND)?;
     of.places().zip(0..).all(|((place, parameter), number)| {
         let address = arguments.wrapping_byte_add(place);
-        let value = if parameter.of.bytes == 8 {
-            // SAFETY: the places of all functions lie within the bytes, and are aligned.
-            unsafe { address.cast::<u64>().read() }
-        } else {
-            // SAFETY: as above.
-            u64::from(unsafe { address.cast::<u32>().read() })
+        // SAFETY: the places of all functions lie within the bytes.
+        let value = unsafe {
+            match parameter.of.bytes {
+                8 => address.cast::<u64>().read_unaligned(),
+                4 => address.cast::<u32>().read_unaligned().into(),
+                _ => address.cast::<u8>().read().into(),
+            }
         };
         let text = CString::new(text(parameter, value)).unwrap_or_default();
         visit(number, address, parameter, &text) == 0
