@@ -63,11 +63,14 @@ expect(sum(kernels("converted.pftrace").values()), sum(ran.values()), "kernels o
 gputrail("check", "recorded.pftrace")
 gputrail("check", "converted.pftrace")
 
-# Those lines of the page that install something have been done.
+# The lines of the page that build and install have been done; those for what pip has installed take their place.
 page = (repository / "docs/apis.md").read_text()
 lines = page.split("```sh\n", 1)[1].split("```", 1)[0].splitlines()
-installed, lines = lines[:2], lines[2:]
-expect([line.split()[0] for line in installed], ["sudo", "pip"], "the first lines of docs/apis.md")
+expect([line.split()[0] for line in lines[:4]], ["sudo", "cargo", "export", "gputrail"], "the first lines of docs/apis.md")
+instead = ["export CUDA_INJECTION64_PATH=./libtool.so", "gputrail library --api cupti sdk"]
+for line in instead:
+    expect(f"`{line}`" in page, True, f"whether docs/apis.md says {line}")
+lines = instead + lines[4:]
 pathlib.Path("examples").symlink_to(repository / "examples")
 subprocess.run(["sh", "-ex"], input="\n".join(lines), text=True, check=True)
 print("recorded", RUNS, "kernels, converted", sum(ran.values()), "and counted those of a tool of CUPTI")

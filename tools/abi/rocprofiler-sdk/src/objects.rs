@@ -22,7 +22,7 @@ use gputrail_abi::activity::stream_of;
 use gputrail_abi::functions::all_calls;
 use gputrail_abi::{kept, lock, names};
 use gputrail_record::{
-    Agent, CodeObject, CodeObjectId, Domain, KernelSymbol, Operation, QueueId, StreamId,
+    Agent, CodeObject, CodeObjectId, Domain, KernelSymbol, Operation, QueueId, Stream, StreamId,
 };
 use gputrail_rocprofiler::{
     self as sdk, CallbackPhase, CallbackTracingKind as Kind, CodeObjectLoadData,
