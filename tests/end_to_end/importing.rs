@@ -553,6 +553,26 @@ fn bytes(path: &std::path::Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
+fn any_number_of_names_of_arguments_is_there() {
+    needs!(any_number_of_names_of_arguments_is_there: Need::TraceProcessor);
+    const EVENTS: usize = 70_000;
+    let dir = TestDir::new();
+    let event = |number: usize| {
+        format!(
+            r#"{{"ph":"X","name":"one","pid":1,"tid":1,"ts":{number}0,"dur":5,"args":{{"of{number}":"text"}}}}"#
+        )
+    };
+    let events: Vec<String> = (0..EVENTS).map(event).collect();
+    let profile = dir.join("names.json");
+    fs::write(&profile, format!("[{}]", events.join(","))).expect("a file");
+    well(&mut dir.gputrail(["convert", "-q", "names.json", "-o", "names.pftrace"]));
+    let names =
+        "select count(distinct key) from args where key glob 'debug.of*' and string_value = 'text'";
+    let named: usize = Trace::open(dir.join("names.pftrace")).value(names);
+    assert_eq!(named, EVENTS);
+}
+
+#[test]
 fn any_number_of_threads_makes_the_same_bytes() {
     needs!(any_number_of_threads_makes_the_same_bytes: Need::Program("python3"));
     let dir = TestDir::new();

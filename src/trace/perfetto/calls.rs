@@ -166,17 +166,18 @@ impl KnownFunction {
         let own = error.into_iter().chain(external);
         let mut annotations = Vec::with_capacity(call.arguments.len() + 2);
         annotations.extend(own.map(|(name, value)| Annotation {
-            name,
+            name: EventLabel::Name(name),
             value,
             shared: None,
         }));
         let arguments = self.parameters.iter().zip(call.arguments).enumerate();
-        annotations.extend(arguments.filter_map(|(place, (name, value))| {
-            Some(Annotation {
-                name: (*name)?,
-                value: *value,
-                shared: stack.filter(|_| self.stack == Some(place)),
-            })
+        annotations.extend(arguments.map(|(place, (name, value))| Annotation {
+            name: match name {
+                Some(name) => EventLabel::Name(*name),
+                None => EventLabel::Text(&call.function.parameters[place].name),
+            },
+            value: *value,
+            shared: stack.filter(|_| self.stack == Some(place)),
         }));
         let event = EventFields {
             color: None,

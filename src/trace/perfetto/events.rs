@@ -20,11 +20,20 @@ pub(super) enum EventLabel<'a> {
     Text(&'a str),
 }
 
+impl EventLabel<'_> {
+    fn number(self) -> Option<Name> {
+        match self {
+            EventLabel::Name(name) => Some(name),
+            EventLabel::Text(_) => None,
+        }
+    }
+}
+
 /// A named value of an event.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Annotation<'a> {
     /// Its name.
-    pub name: Name,
+    pub name: EventLabel<'a>,
     /// Its value.
     pub value: Value<'a>,
     /// The name that stands for its value, if that is a text which many events have.
@@ -222,13 +231,13 @@ impl EventTrack {
             fields.uint(field::trace_packet::SEQUENCE_FLAGS, NEEDS_STATE);
         });
         let encoder = packets.encoder();
-        let known = |annotation: &Annotation<'_>| self.annotations.has_name(annotation.name);
-        if !annotations.iter().all(known) {
+        let numbered = annotations.iter().filter_map(|one| one.name.number());
+        if !numbered.clone().all(|name| self.annotations.has_name(name)) {
             let interned = encoder.open(field::trace_packet::INTERNED_DATA);
-            for Annotation { name, .. } in annotations {
-                if !self.annotations.has_name(*name) {
-                    self.annotations.mark_name(*name);
-                    names.entry(encoder, field::interned_data::DEBUG_ANNOTATION_NAMES, *name);
+            for name in numbered {
+                if !self.annotations.has_name(name) {
+                    self.annotations.mark_name(name);
+                    names.entry(encoder, field::interned_data::DEBUG_ANNOTATION_NAMES, name);
                 }
             }
             encoder.close(interned);
@@ -387,7 +396,8 @@ impl EventTrack {
             }
             && (event.correlation.is_none() || self.annotations.has_name(Name::CORRELATION))
             && event.annotations.iter().all(|annotation| {
-                self.annotations.has_name(annotation.name)
+                let name = annotation.name.number();
+                name.is_none_or(|name| self.annotations.has_name(name))
                     && annotation
                         .shared
                         .is_none_or(|text| self.annotation_texts.has_name(text))
@@ -412,7 +422,8 @@ impl EventTrack {
             send(&mut self.names, field::interned_data::EVENT_NAMES, name);
         }
         let correlation = event.correlation.map(|_| Name::CORRELATION);
-        let annotations = event.annotations.iter().map(|annotation| annotation.name);
+        let annotations = event.annotations.iter();
+        let annotations = annotations.filter_map(|annotation| annotation.name.number());
         for name in correlation.into_iter().chain(annotations) {
             send(
                 &mut self.annotations,
@@ -498,7 +509,10 @@ fn write_flows(packet: &mut Encoder, flows: &[FlowPoint]) {
 
 fn write_annotation(packet: &mut Encoder, annotation: &Annotation<'_>) {
     let message = packet.open(field::track_event::DEBUG_ANNOTATIONS);
-    packet.uint(field::debug_annotation::NAME_IID, annotation.name.iid());
+    match annotation.name {
+        EventLabel::Name(name) => packet.uint(field::debug_annotation::NAME_IID, name.iid()),
+        EventLabel::Text(name) => packet.string(field::debug_annotation::NAME, name),
+    }
     if let Some(text) = annotation.shared {
         packet.uint(field::debug_annotation::STRING_VALUE_IID, text.iid());
         packet.close(message);

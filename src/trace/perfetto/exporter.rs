@@ -149,18 +149,22 @@ impl<'a> Exporter<'a> {
         })
     }
 
-    /// The arguments of an event, with numbers for their names.
+    /// The number of a name, or its text if too many names have one.
+    fn label<'v>(&mut self, name: &'v str) -> EventLabel<'v> {
+        match self.names.intern(name) {
+            Some(name) => EventLabel::Name(name),
+            None => EventLabel::Text(name),
+        }
+    }
+
+    /// The arguments of an event.
     fn annotations<'v>(&mut self, arguments: &[EventArgument<'v>]) -> Vec<Annotation<'v>> {
-        let annotation = |argument: &EventArgument<'v>| {
-            Some(Annotation {
-                name: self.names.intern(argument.name)?,
-                value: argument.value,
-                shared: None,
-            })
+        let annotation = |argument: &EventArgument<'v>| Annotation {
+            name: self.label(argument.name),
+            value: argument.value,
+            shared: None,
         };
-        let mut annotations = Vec::with_capacity(arguments.len());
-        annotations.extend(arguments.iter().filter_map(annotation));
-        annotations
+        arguments.iter().map(annotation).collect()
     }
 
     /// Writes an event that has no links to device work.
@@ -172,10 +176,7 @@ impl<'a> Exporter<'a> {
         correlation: CorrelationId,
         (arguments, flows): (&[EventArgument<'_>], &[FlowPoint]),
     ) -> io::Result<()> {
-        let label = match self.names.intern(name) {
-            Some(name) => EventLabel::Name(name),
-            None => EventLabel::Text(name),
-        };
+        let label = self.label(name);
         let annotations = self.annotations(arguments);
         let category = match self.names.intern(category) {
             Some(category) => category,
