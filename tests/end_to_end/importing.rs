@@ -562,7 +562,7 @@ fn any_number_of_names_of_arguments_is_there() {
             r#"{{"ph":"X","name":"one","pid":1,"tid":1,"ts":{number}0,"dur":5,"args":{{"of{number}":"text"}}}}"#
         )
     };
-    let events: Vec<String> = (0..EVENTS).map(event).collect();
+    let events: Vec<String> = (1..=EVENTS).map(event).collect();
     let profile = dir.join("names.json");
     fs::write(&profile, format!("[{}]", events.join(","))).expect("a file");
     well(&mut dir.gputrail(["convert", "-q", "names.json", "-o", "names.pftrace"]));
