@@ -100,6 +100,13 @@ fn a_tool_of_rocprofiler_sdk_samples_the_simulated_gpu_by_both_methods() {
 }
 
 #[test]
+fn a_tool_of_rocprofiler_sdk_sees_the_streams_and_statuses_of_the_simulated_gpu() {
+    needs!(a_tool_of_rocprofiler_sdk_sees_the_streams_and_statuses_of_the_simulated_gpu: Need::OpenClToolchain);
+    let said = said_of_the_demo(&["-DCALLS"]);
+    assert_eq!(said, "calls: streams, sets, results, memory, 0 bad\n");
+}
+
+#[test]
 fn a_tool_of_rocprofiler_sdk_counts_each_instance_of_the_simulated_gpu() {
     needs!(a_tool_of_rocprofiler_sdk_counts_each_instance_of_the_simulated_gpu: Need::OpenClToolchain);
     assert_eq!(

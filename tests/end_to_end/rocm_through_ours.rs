@@ -130,9 +130,10 @@ fn work_of_the_simulated_gpu_is_the_same_through_rocprofiler_sdk() {
             |piece: &&Piece| !piece.1.starts_with("copy") && !piece.1.starts_with("gputrail_fill");
         all.iter().filter(is_kernel).cloned().collect()
     };
+    const DEVICES: usize = 2;
     let (mut direct, mut through) = (kernels(&direct), kernels(&through));
-    // The simulated time of the first kernels lies before the moment at which rocprofiler-sdk is there. It may lie between those of a
-    // graph, which are one call.
+    // The simulated time of the first kernels lies before the moment at which rocprofiler-sdk is there. On each
+    // device it may lie between those of a graph, which are one call.
     let of_calls = |all: &[Piece]| {
         let mut counts = BTreeMap::new();
         for piece in all {
@@ -143,7 +144,7 @@ fn work_of_the_simulated_gpu_is_the_same_through_rocprofiler_sdk() {
     let (all, told) = (of_calls(&direct), of_calls(&through));
     let is_cut = |call| told.get(call).is_some_and(|told| *told < all[call]);
     let cut: Vec<_> = all.keys().filter(|call| is_cut(call)).collect();
-    assert!(cut.len() <= 1, "{cut:?}");
+    assert!(cut.len() <= DEVICES, "{cut:?}");
     direct.retain(|piece| told.contains_key(&piece.0) && !cut.contains(&&piece.0));
     through.retain(|piece| !cut.contains(&&piece.0));
     assert!(through.len() > 200, "{}", through.len());

@@ -30,7 +30,7 @@ impl CallStatus {
 struct OpenCall {
     function: SimFunction,
     arguments: Vec<u64>,
-    /// What it made or found out, as callbacks are told at its exit.
+    /// The object that it made, or the value that it found out: callbacks are told at its exit.
     result: Option<u64>,
 }
 

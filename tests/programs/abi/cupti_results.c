@@ -13,7 +13,7 @@ typedef struct {
 } Launch;
 
 static int failures, devices, streams, launches, allocations, events, graphs, modules, peers, compared[2];
-static int device_records, stream_records, urgent;
+static int device_records, stream_records, urgent, has_ended, refused;
 static int priorities[256];
 static Launch *launched[CALLS];
 static uint64_t *made[CALLS];
@@ -65,6 +65,12 @@ static void CUPTIAPI complete(CUcontext context, uint32_t stream, uint8_t *buffe
     CUpti_Activity *record = NULL;
     (void)context, (void)stream, (void)size;
     while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) look(record);
+    if (!has_ended) {
+        /* Within this function nothing is disabled. */
+        CHECK(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_ERROR_INVALID_OPERATION);
+        CHECK(cuptiFinalize() == CUPTI_ERROR_INVALID_OPERATION);
+        refused++;
+    }
     free(buffer);
 }
 
@@ -181,7 +187,9 @@ static void CUPTIAPI called_back(void *user, CUpti_CallbackDomain domain, CUpti_
 }
 
 static void end(void) {
+    has_ended = 1;
     CHECK(cuptiActivityFlushAll(0) == CUPTI_SUCCESS);
+    CHECK(refused > 0);
     CHECK(devices > 0 && streams == 10 && launches > 0 && allocations > 0 && events > 0 && graphs > 0 && modules > 0);
     CHECK(peers == 2 && device_records == 2 && stream_records == 10 && urgent > 0);
     CHECK(compared[0] == launches && compared[1] > 0);

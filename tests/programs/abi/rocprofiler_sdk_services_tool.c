@@ -1,5 +1,5 @@
-/* A tool of rocprofiler-sdk that samples the simulated GPU by both methods (compiled with SAMPLING), or counts its dispatches or, with
- * DEVICES, the device itself, instance by instance; it says at the end what it has seen. */
+/* A tool of rocprofiler-sdk that samples the simulated GPU by both methods (compiled with SAMPLING), or traces its calls and streams
+ * (CALLS), or counts its dispatches or, with DEVICES, the device itself, instance by instance; it says at the end what it has seen. */
 #include <pthread.h>
 #include <rocprofiler-sdk/registration.h>
 #include <rocprofiler-sdk/rocprofiler.h>
@@ -127,6 +127,65 @@ static void say(void) {
         with_counters > 0 ? "memory counters" : "no memory counters", bad);
 #endif
     (void)kinds;
+}
+#elif defined(CALLS)
+#include <rocprofiler-sdk/gputrail.h>
+#include <rocprofiler-sdk/hip/runtime_api_id.h>
+
+enum { MOST = 256 };
+
+static struct { uint64_t id, value; } made[MOST];
+static int streams, sets, results, asked;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void see_call(rocprofiler_callback_tracing_record_t record, rocprofiler_user_data_t *word, void *data) {
+    (void)word, (void)data;
+    pthread_mutex_lock(&lock);
+    if (record.kind == ROCPROFILER_CALLBACK_TRACING_HIP_STREAM) {
+        const rocprofiler_callback_tracing_hip_stream_data_t *of = record.payload;
+        int place = 0;
+        if (record.operation == ROCPROFILER_HIP_STREAM_CREATE && streams < MOST) {
+            made[streams].id = of->stream_id.handle;
+            made[streams++].value = of->stream_value.value;
+        } else if (record.operation == ROCPROFILER_HIP_STREAM_SET) {
+            /* A stream that was created has its id and its handle. */
+            while (place < streams && made[place].id != of->stream_id.handle) place++;
+            CHECK(place < streams && made[place].value == of->stream_value.value);
+            sets++;
+        }
+    } else if (record.phase == ROCPROFILER_CALLBACK_PHASE_EXIT) {
+        /* A status, whatever the call has made. */
+        CHECK(((const rocprofiler_gputrail_call_data_t *)record.payload)->result < 4);
+        results++;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void take(rocprofiler_context_id_t context, rocprofiler_buffer_id_t from, rocprofiler_record_header_t **headers, size_t number,
+    void *data, uint64_t drops) {
+    size_t place;
+    (void)context, (void)from, (void)data, (void)drops;
+    for (place = 0; place < number; place++) {
+        const rocprofiler_buffer_tracing_hip_api_ext_record_t *call = headers[place]->payload;
+        if (call->operation != ROCPROFILER_HIP_RUNTIME_API_ID_hipMemGetInfo) continue;
+        /* The places of results are gone. */
+        CHECK(call->args.hipMemGetInfo.free == NULL && call->args.hipMemGetInfo.total == NULL);
+        asked++;
+    }
+}
+
+static void configure(rocprofiler_context_id_t context) {
+    EXPECT(rocprofiler_create_buffer(context, 1 << 20, 1 << 19, ROCPROFILER_BUFFER_POLICY_LOSSLESS, take, NULL, &buffer), SUCCESS);
+    EXPECT(rocprofiler_configure_buffer_tracing_service(context, ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API_EXT, NULL, 0, buffer), SUCCESS);
+    EXPECT(rocprofiler_configure_callback_tracing_service(context, ROCPROFILER_CALLBACK_TRACING_HIP_STREAM, NULL, 0, see_call, NULL),
+        SUCCESS);
+    EXPECT(rocprofiler_configure_callback_tracing_service(context, ROCPROFILER_CALLBACK_TRACING_GPUTRAIL_SIMULATED_API, NULL, 0, see_call,
+        NULL), SUCCESS);
+}
+
+static void say(void) {
+    printf("calls: %s, %s, %s, %s, %d bad\n", streams > 0 ? "streams" : "no streams", sets > streams ? "sets" : "no sets",
+        results > 100 ? "results" : "no results", asked > 0 ? "memory" : "no memory", bad);
 }
 #else
 enum { MOST = 64 };
@@ -280,7 +339,7 @@ static int initialise(rocprofiler_client_finalize_t finish, void *data) {
     EXPECT(rocprofiler_create_context(&context), SUCCESS);
     EXPECT(rocprofiler_query_available_agents(ROCPROFILER_AGENT_INFO_VERSION_0, see_agents, sizeof(rocprofiler_agent_v0_t), NULL), SUCCESS);
     configure(context);
-#ifdef SAMPLING
+#if defined(SAMPLING) || defined(CALLS)
     EXPECT(rocprofiler_start_context(context), SUCCESS);
 #else
     EXPECT(rocprofiler_start_context(of_dispatches), SUCCESS);

@@ -11,7 +11,7 @@ pub struct Handles<T>(LazyLock<Mutex<HashMap<usize, Arc<T>>>>);
 
 impl<T> Handles<T> {
     /// No objects.
-    #[allow(clippy::new_without_default)] // for statics alone
+    #[allow(clippy::new_without_default, reason = "it is for statics alone")]
     pub const fn new() -> Handles<T> {
         Handles(LazyLock::new(Mutex::default))
     }

@@ -344,7 +344,7 @@ mod tests {
         });
         let levels: Vec<u32> = levels.collect();
         assert!(levels.is_sorted());
-        // Those that docs/apis.md names.
+        // The levels that docs/apis.md names.
         let of = |exponent: usize| levels[exponent - 5];
         assert_eq!(
             [9, 10, 13, 14, 17, 18, 21, 22].map(of),
